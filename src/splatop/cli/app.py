@@ -1,0 +1,67 @@
+"""The typer application that the command modules add to, and how it ends."""
+
+import json
+import sys
+from typing import Annotated, Any
+
+import click
+import typer
+from rich.console import Console
+
+from .._version import __version__
+from ..errors import SplatopError
+
+app = typer.Typer(
+    name="splatop",
+    help="Fast, long-stable surrogates of PDEs from trajectories and what is known of the equation.",
+    no_args_is_help=True,
+    pretty_exceptions_enable=False,
+    add_completion=False,
+)
+console = Console()
+errors = Console(stderr=True)
+
+JsonOption = Annotated[bool, typer.Option("--json", help="Print JSON and nothing else.")]
+
+
+def _print_version(wanted: bool) -> None:
+    if wanted:
+        console.print(f"splatop {__version__}", highlight=False)
+        raise typer.Exit
+
+
+@app.callback()
+def _root(
+    version: Annotated[
+        bool, typer.Option("--version", callback=_print_version, is_eager=True, help="And exit.")
+    ] = False,
+) -> None:
+    pass
+
+
+def print_json(value: Any) -> None:
+    """JSON on standard output, for other programs: no colour, no wrapping, no NaN."""
+    sys.stdout.write(json.dumps(value, indent=2, allow_nan=False) + "\n")
+
+
+def run(application: typer.Typer) -> int:
+    """Exit code of a run: 0 done, 1 a user's or the machine's mistake, 2 usage, 130 interrupted."""
+    try:
+        result = application(standalone_mode=False)
+    except click.exceptions.Abort:
+        return _fail("interrupted", 130)
+    except click.ClickException as error:
+        error.show()
+        return error.exit_code
+    except KeyboardInterrupt:
+        return _fail("interrupted", 130)
+    except SplatopError as error:
+        return _fail(f"error: {error}", 1)
+    except OSError as error:
+        return _fail(f"error: {error.strerror or error}: {error.filename or ''}".rstrip(": "), 1)
+    return result if isinstance(result, int) else 0
+
+
+def _fail(message: str, code: int) -> int:
+    errors.print(message, style="bold red", markup=False, highlight=False, soft_wrap=True)
+    return code

@@ -1,0 +1,1 @@
+"""Commands on data sets: benchmarks, generate, inspect, convert."""

@@ -1,0 +1,77 @@
+"""An equation is a value: terms that add up to du/dt."""
+
+import equinox as eqx
+import jax.numpy as jnp
+
+from ..derivative import Derivative
+from ..errors import SplatopError, unknown_name
+from ..jets import Jet
+from ..spectral import Field
+from ..stepper import Coefficients
+from .terms import Term
+
+
+class Equation(eqx.Module):
+    """`du/dt = Σ_m λ_m F_m[u, derivatives]` for the fields named, one name per channel."""
+
+    terms: tuple[Term, ...]
+    fields: tuple[str, ...] = eqx.field(static=True, default=("u",))
+
+    def __check_init__(self):
+        names = self.term_names
+        if not names or len(set(names)) != len(names):
+            raise SplatopError(
+                f"expected at least one term, each with a name of its own, got {names}"
+            )
+
+    @property
+    def term_names(self) -> tuple[str, ...]:
+        return tuple(term.name for term in self.terms)
+
+    @property
+    def coefficient_names(self) -> tuple[str, ...]:
+        """Every coefficient the terms use, in order of appearance."""
+        names = [
+            name
+            for term in self.terms
+            for name in (term.coefficient, *term.inner_coefficients)
+            if name is not None
+        ]
+        return tuple(dict.fromkeys(names))
+
+    @property
+    def degree(self) -> float:
+        """Polynomial degree in the state; 1 if the equation is linear."""
+        return max(term.degree for term in self.terms)
+
+    def derivatives(self, dims: int) -> frozenset[Derivative]:
+        """What a jet must supply."""
+        return frozenset().union(*(term.derivatives(dims) for term in self.terms))
+
+    def __call__(self, jet: Jet, coefficients: Coefficients) -> Field:
+        self.check_coefficients(coefficients)
+        return sum(
+            (term(jet, coefficients) for term in self.terms), start=jnp.zeros_like(jet.state)
+        )
+
+    def columns(self, jet: Jet, coefficients: Coefficients) -> dict[str, tuple[Field, ...]]:
+        """The parts of each term without its coefficient: what identification regresses on."""
+        return {term.name: term.parts(jet, coefficients) for term in self.terms}
+
+    def without(self, *names: str) -> "Equation":
+        """The equation with these terms dropped: partially known physics."""
+        for name in names:
+            if name not in self.term_names:
+                raise unknown_name("term", name, self.term_names)
+        return Equation(
+            tuple(term for term in self.terms if term.name not in names), self.fields
+        )
+
+    def check_coefficients(self, coefficients: Coefficients) -> None:
+        missing = [name for name in self.coefficient_names if name not in coefficients]
+        if missing:
+            raise SplatopError(
+                f"expected coefficients {', '.join(self.coefficient_names)}, "
+                f"got {', '.join(coefficients) or 'none'}: "
+                f"give {', '.join(missing)}, or identify it from data"
+            )

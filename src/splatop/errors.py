@@ -1,0 +1,58 @@
+"""One error type for everything a user can get wrong, and the checks that raise it."""
+
+import difflib
+from collections.abc import Iterable
+
+import jax
+import numpy as np
+
+
+class SplatopError(ValueError):
+    """Input that splatop cannot work with: what was expected, what came, what to do."""
+
+
+def unknown_name(kind: str, name: str, valid: Iterable[str]) -> SplatopError:
+    """The error for a name that is not in a table; names the nearest valid one."""
+    valid = sorted(valid)
+    close = difflib.get_close_matches(name, valid, n=1, cutoff=0.5)
+    hint = f"did you mean '{close[0]}'? " if close else ""
+    return SplatopError(f"unknown {kind} '{name}': {hint}valid names are {', '.join(valid)}")
+
+
+def is_concrete(array: object) -> bool:
+    """Whether values can be looked at, i.e. we are not inside `jit`, `vmap` or `grad`."""
+    return not isinstance(array, jax.core.Tracer)
+
+
+def check_field(
+    u: jax.Array | np.ndarray, *, dims: int | None = None, channels: int | None = None
+) -> None:
+    """Refuse a field `(C, *N)` of wrong rank or channel count, or with values not finite.
+
+    The values are checked only outside `jit`.
+    """
+    rank = u.ndim - 1
+    wanted = f"{dims}D field" if dims else "1D, 2D or 3D field"
+    if (dims is not None and rank != dims) or not 1 <= rank <= 3:
+        raise SplatopError(
+            f"expected u of shape (C, *N) for a {wanted}, got {tuple(u.shape)}: "
+            "add a channel axis, or vmap over a batch"
+        )
+    if channels is not None and u.shape[0] != channels:
+        raise SplatopError(
+            f"expected u with {channels} channel(s) first, got shape {tuple(u.shape)}: "
+            "pass a field with that many channels, or build the model for this one"
+        )
+    if is_concrete(u):
+        check_finite(u)
+
+
+def check_finite(u: jax.Array | np.ndarray, name: str = "u") -> None:
+    """Refuse NaN and infinity, saying how many there are and where the first one is."""
+    bad = ~np.isfinite(np.asarray(u))
+    if bad.any():
+        first = tuple(int(i) for i in np.argwhere(bad)[0])
+        raise SplatopError(
+            f"expected finite values in {name}, got {int(bad.sum())} NaN or infinite "
+            f"(the first at index {first}): remove or repair those frames"
+        )

@@ -1,0 +1,65 @@
+"""The periodic box and its sampling points."""
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from .errors import SplatopError
+
+
+@dataclass(frozen=True)
+class Grid:
+    """A periodic box of side `lengths`, sampled at `points` uniform points per axis.
+
+    Point j of an axis lies at `j * length / points`. The first spatial axis is x.
+    """
+
+    points: tuple[int, ...]
+    lengths: tuple[float, ...]
+
+    def __post_init__(self):
+        if not 1 <= len(self.points) <= 3 or len(self.points) != len(self.lengths):
+            raise SplatopError(
+                "expected one number of points and one length for each of 1 to 3 axes, "
+                f"got points {self.points} and lengths {self.lengths}"
+            )
+        if any(n < 1 for n in self.points) or any(not length > 0 for length in self.lengths):
+            raise SplatopError(
+                f"expected positive points and lengths, got {self.points} and {self.lengths}"
+            )
+
+    @classmethod
+    def unit(cls, points: int, dims: int) -> "Grid":
+        """The paper's box: `[0, 1)^dims` with the same number of points along each axis."""
+        return cls((points,) * dims, (1.0,) * dims)
+
+    @property
+    def dims(self) -> int:
+        return len(self.points)
+
+    @property
+    def spacing(self) -> tuple[float, ...]:
+        return tuple(length / n for n, length in zip(self.points, self.lengths, strict=True))
+
+    def coordinates(self) -> tuple[np.ndarray, ...]:
+        """Physical coordinates of the points, one broadcastable array per axis."""
+        return _broadcastable(
+            [np.arange(n) * step for n, step in zip(self.points, self.spacing, strict=True)]
+        )
+
+    def modes(self) -> tuple[np.ndarray, ...]:
+        """Integer mode numbers in the layout of `rfftn` (last axis halved), broadcastable."""
+        full = [np.fft.fftfreq(n, 1 / n) for n in self.points[:-1]]
+        half = np.arange(self.points[-1] // 2 + 1, dtype=float)
+        return _broadcastable([*full, half])
+
+    def wavenumbers(self) -> tuple[np.ndarray, ...]:
+        """Cycles per unit length, `mode / length`, in the layout of `rfftn`."""
+        return tuple(k / length for k, length in zip(self.modes(), self.lengths, strict=True))
+
+
+def _broadcastable(axes: list[np.ndarray]) -> tuple[np.ndarray, ...]:
+    dims = len(axes)
+    return tuple(
+        a.reshape((1,) * i + (-1,) + (1,) * (dims - 1 - i)) for i, a in enumerate(axes)
+    )

@@ -1,0 +1,126 @@
+"""Jets: the filtered derivatives of a state, and the providers that compute them.
+
+A jet is the only interface between a representation and the physics. The providers fill the same
+slot: `SplatJets` (Gaussians), `SpectralJets` (exact, the oracle), `FiniteDifferenceJets`.
+"""
+
+import abc
+from collections.abc import Iterable
+
+import equinox as eqx
+import jax.numpy as jnp
+import numpy as np
+
+from .derivative import Derivative
+from .errors import SplatopError, check_field
+from .grid import Grid
+from .spectral import Field, Filter, derivative_symbol, from_modes, to_modes
+
+
+class Jet(eqx.Module):
+    """A state and the derivatives that were asked for, all on the state's grid.
+
+    `state` is the current state itself, for algebraic terms; `jet[derivative]` is filtered.
+    """
+
+    state: Field
+    values: dict[Derivative, Field]
+    lengths: tuple[float, ...] = eqx.field(static=True)
+
+    def __getitem__(self, derivative: Derivative) -> Field:
+        if derivative not in self.values:
+            held = ", ".join(str(d) for d in self.values) or "none"
+            raise SplatopError(
+                f"expected a jet with the derivative {derivative}, it holds {held}: "
+                "list it in the term's `derivatives`"
+            )
+        return self.values[derivative]
+
+    @property
+    def dims(self) -> int:
+        return self.state.ndim - 1
+
+    @property
+    def grid(self) -> Grid:
+        return Grid(tuple(self.state.shape[1:]), self.lengths)
+
+
+class JetProvider(eqx.Module):
+    """State to jet. `lengths` are the sides of the periodic box, `filter` is Π_κ."""
+
+    lengths: eqx.AbstractVar[tuple[float, ...]]
+    filter: eqx.AbstractVar[Filter]
+
+    @abc.abstractmethod
+    def __call__(self, u: Field, derivatives: Iterable[Derivative]) -> Jet: ...
+
+
+class SpectralJets(JetProvider):
+    """Derivatives of the trigonometric interpolant by FFT, filtered in the same transform."""
+
+    lengths: tuple[float, ...] = eqx.field(static=True)
+    filter: Filter
+
+    def __call__(self, u: Field, derivatives: Iterable[Derivative]) -> Jet:
+        check_field(u, dims=len(self.lengths))
+        grid = Grid(tuple(u.shape[1:]), self.lengths)
+        modes = to_modes(u)
+        weights = self.filter.weights(grid.wavenumbers())
+        values = {
+            d: from_modes(modes * jnp.asarray(weights * derivative_symbol(d, grid), modes.dtype),
+                          grid.points).astype(u.dtype)
+            for d in derivatives
+        }
+        return Jet(u, values, self.lengths)
+
+
+# Central differences of order p along one axis: offsets -r..r times spacing^-p, accuracy >= 2.
+_STENCILS = {
+    (1, 2): (-1 / 2, 0, 1 / 2),
+    (2, 2): (1, -2, 1),
+    (3, 2): (-1 / 2, 1, 0, -1, 1 / 2),
+    (4, 2): (1, -4, 6, -4, 1),
+    (1, 4): (1 / 12, -2 / 3, 0, 2 / 3, -1 / 12),
+    (2, 4): (-1 / 12, 4 / 3, -5 / 2, 4 / 3, -1 / 12),
+    (3, 4): (1 / 8, -1, 13 / 8, 0, -13 / 8, 1, -1 / 8),
+    (4, 4): (-1 / 6, 2, -13 / 2, 28 / 3, -13 / 2, 2, -1 / 6),
+}
+
+
+class FiniteDifferenceJets(JetProvider):
+    """Central differences of accuracy 2 or 4, up to fourth derivatives, then the filter."""
+
+    lengths: tuple[float, ...] = eqx.field(static=True)
+    filter: Filter
+    accuracy: int = eqx.field(static=True, default=4)
+
+    def __check_init__(self):
+        if self.accuracy not in (2, 4):
+            raise SplatopError(f"expected accuracy 2 or 4, got {self.accuracy}")
+
+    def __call__(self, u: Field, derivatives: Iterable[Derivative]) -> Jet:
+        check_field(u, dims=len(self.lengths))
+        values = {d: self.filter(self._differentiate(u, d), self.lengths) for d in derivatives}
+        return Jet(u, values, self.lengths)
+
+    def _differentiate(self, u: Field, derivative: Derivative) -> Field:
+        if derivative.inverse_laplacians or derivative.order > 4:
+            raise SplatopError(
+                f"finite differences give derivatives up to fourth order, got {derivative}: "
+                "use SplatJets with the Fourier renderer, or SpectralJets"
+            )
+        spacing = Grid(tuple(u.shape[1:]), self.lengths).spacing
+        total = jnp.zeros_like(u)
+        for index, weight in derivative.terms:
+            part = u
+            for axis, order in enumerate(index):
+                if order:
+                    stencil = np.asarray(_STENCILS[order, self.accuracy]) / spacing[axis] ** order
+                    reach = len(stencil) // 2
+                    part = sum(
+                        float(s) * jnp.roll(part, -offset, axis + 1)
+                        for offset, s in zip(range(-reach, reach + 1), stencil, strict=True)
+                        if s
+                    )
+            total = total + weight * part
+        return total

@@ -1,0 +1,200 @@
+"""Fourier tools on periodic grids: filters, derivatives, resampling, spectra."""
+
+import abc
+import math
+from collections.abc import Sequence
+from functools import lru_cache
+
+import equinox as eqx
+import jax.numpy as jnp
+import numpy as np
+from jaxtyping import Array, Float
+
+from .derivative import Derivative
+from .errors import SplatopError
+from .grid import Grid
+
+Field = Float[Array, "C *N"]
+
+# A filter weight below this is rounding noise of a float32 field.
+NEGLIGIBLE_WEIGHT = 1e-7
+
+
+def to_modes(u: Field) -> Array:
+    """Fourier coefficients `û(k)` with `u(x) = Σ û(k) exp(2πi k·x)`, in the layout of `rfftn`."""
+    return jnp.fft.rfftn(u, axes=range(1, u.ndim), norm="forward")
+
+
+def from_modes(modes: Array, points: tuple[int, ...]) -> Field:
+    return jnp.fft.irfftn(modes, s=points, axes=range(modes.ndim - len(points), modes.ndim),
+                          norm="forward")
+
+
+class Filter(eqx.Module):
+    """A low-pass filter Π_κ: a weight on each wavenumber (cycles per unit length)."""
+
+    @abc.abstractmethod
+    def weights(self, wavenumbers: Sequence[np.ndarray]) -> np.ndarray: ...
+
+    @abc.abstractmethod
+    def reach(self, axis: int) -> float:
+        """The wavenumber along an axis beyond which nothing is kept."""
+
+    def band(self, grid: Grid) -> tuple[int, ...]:
+        """Highest mode number kept along each axis of the grid (Nyquist modes never are)."""
+        return tuple(
+            int(min((n - 1) // 2, math.floor(self.reach(axis) * length + 1e-9)))
+            for axis, (n, length) in enumerate(zip(grid.points, grid.lengths, strict=True))
+        )
+
+    def __call__(self, u: Field, lengths: tuple[float, ...]) -> Field:
+        grid = Grid(tuple(u.shape[1:]), lengths)
+        weights = jnp.asarray(self.weights(grid.wavenumbers()), u.dtype)
+        return from_modes(to_modes(u) * weights, grid.points).astype(u.dtype)
+
+
+class SharpFilter(Filter):
+    """Keeps `|k| <= cutoff`, drops the rest (paper, appendix B)."""
+
+    cutoff: float = eqx.field(static=True)
+
+    def weights(self, wavenumbers):
+        return (_radius(wavenumbers) <= self.cutoff + 1e-9).astype(float)
+
+    def reach(self, axis):
+        return self.cutoff
+
+
+class SmoothFilter(Filter):
+    """Keeps `|k| <= cutoff`, then rolls off as `exp(-((k - cutoff)/width)²)` (appendix B)."""
+
+    cutoff: float = eqx.field(static=True)
+    width: float = eqx.field(static=True)
+
+    def weights(self, wavenumbers):
+        excess = np.maximum(_radius(wavenumbers) - self.cutoff, 0.0)
+        weight = np.exp(-((excess / self.width) ** 2))
+        return np.where(weight < NEGLIGIBLE_WEIGHT, 0.0, weight)
+
+    def reach(self, axis):
+        return self.cutoff + self.width * math.sqrt(-math.log(NEGLIGIBLE_WEIGHT))
+
+
+class BoxFilter(Filter):
+    """Keeps `|k_i| <= cutoff_i` along each axis; with a width, rolls off smoothly beyond.
+
+    A per-axis band suits data whose band is a box, as the paper's initial conditions are.
+    """
+
+    cutoffs: tuple[float, ...] = eqx.field(static=True)
+    width: float = eqx.field(static=True, default=0.0)
+
+    def weights(self, wavenumbers):
+        if len(wavenumbers) != len(self.cutoffs):
+            raise SplatopError(
+                f"expected one cutoff per axis, got {len(self.cutoffs)} cutoffs "
+                f"for a {len(wavenumbers)}D field"
+            )
+        weight = np.ones(np.broadcast_shapes(*(k.shape for k in wavenumbers)))
+        for k, cutoff in zip(wavenumbers, self.cutoffs, strict=True):
+            excess = np.maximum(np.abs(k) - cutoff - 1e-9, 0.0)
+            along = np.exp(-((excess / self.width) ** 2)) if self.width else excess == 0
+            weight = weight * along
+        return np.where(weight < NEGLIGIBLE_WEIGHT, 0.0, weight)
+
+    def reach(self, axis):
+        return self.cutoffs[axis] + self.width * math.sqrt(-math.log(NEGLIGIBLE_WEIGHT))
+
+
+class PassThrough(Filter):
+    """No filter: keeps everything the grid resolves."""
+
+    def weights(self, wavenumbers):
+        return np.ones(np.broadcast_shapes(*(k.shape for k in wavenumbers)))
+
+    def reach(self, axis):
+        return math.inf
+
+    def __call__(self, u, lengths):
+        return u
+
+
+def _radius(wavenumbers: Sequence[np.ndarray]) -> np.ndarray:
+    return np.sqrt(sum(np.square(k) for k in wavenumbers))
+
+
+def derivative_symbol(derivative: Derivative, grid: Grid) -> np.ndarray:
+    """The symbol on `rfftn`'s modes, without the Nyquist modes of odd derivatives.
+
+    On an even grid the Nyquist mode stands for ±N/2 at once, where an odd symbol cancels.
+    """
+    modes = grid.modes()
+    symbol = derivative.symbol(grid.wavenumbers())
+    for axis, n in enumerate(grid.points):
+        if n % 2 == 0:
+            mirrored = [k / length for k, length in zip(modes, grid.lengths, strict=True)]
+            mirrored[axis] = -mirrored[axis]
+            nyquist = np.abs(modes[axis]) == n // 2
+            symbol = np.where(nyquist, (symbol + derivative.symbol(mirrored)) / 2, symbol)
+    return symbol
+
+
+def differentiate(u: Field, derivative: Derivative, lengths: tuple[float, ...]) -> Field:
+    """The exact derivative of the trigonometric interpolant: the oracle for every other one."""
+    grid = Grid(tuple(u.shape[1:]), lengths)
+    symbol = jnp.asarray(derivative_symbol(derivative, grid))
+    return from_modes(to_modes(u) * symbol, grid.points).astype(u.dtype)
+
+
+@lru_cache(maxsize=256)
+def interpolation_matrix(source: int, target: int) -> np.ndarray:
+    """Band-limited interpolation of a periodic axis from `source` to `target` points.
+
+    Exact for modes below both Nyquist limits; a Nyquist mode is shared between ±N/2 on the way up
+    and summed on the way down, so up and down again is the identity.
+    """
+    modes = np.fft.rfft(np.eye(source), axis=0, norm="forward")
+    keep = min(source, target)
+    kept = np.zeros((target // 2 + 1, source), complex)
+    kept[: keep // 2 + 1] = modes[: keep // 2 + 1]
+    if keep % 2 == 0 and source != target:
+        kept[keep // 2] *= 0.5 if target > source else 2.0
+        if target < source:
+            kept[keep // 2] = kept[keep // 2].real
+    return np.fft.irfft(kept, n=target, axis=0, norm="forward")
+
+
+def resample(u: Field, points: tuple[int, ...]) -> Field:
+    """Band-limited resampling to another number of points: one small GEMM per axis."""
+    if u.ndim - 1 != len(points):
+        raise SplatopError(f"expected {u.ndim - 1} target sizes for {u.shape}, got {points}")
+    for axis, target in enumerate(points, start=1):
+        source = u.shape[axis]
+        if source != target:
+            matrix = jnp.asarray(interpolation_matrix(source, target), u.dtype)
+            u = jnp.moveaxis(jnp.tensordot(matrix, u, axes=(1, axis)), 0, axis)
+    return u
+
+
+def radial_spectrum(u: Field, lengths: tuple[float, ...]) -> Float[Array, " K"]:
+    """Energy per shell `κ - 1/2 <= |q| < κ + 1/2` (paper, Eq. for E(κ)), summed over channels.
+
+    Shells are counted in cycles per longest side, so on the unit box κ is the mode number.
+    They reach to the highest Nyquist mode, inclusive.
+    """
+    grid = Grid(tuple(u.shape[1:]), lengths)
+    longest = max(lengths)
+    shell = np.floor(_radius(grid.wavenumbers()) * longest + 0.5).astype(int)
+    shells = int(max(n / 2 * longest / length
+                     for n, length in zip(grid.points, lengths, strict=True))) + 1
+    twice = _multiplicity(grid)
+    energy = jnp.sum(jnp.abs(to_modes(u)) ** 2, axis=0) * twice
+    kept = np.minimum(shell, shells)  # the corners beyond the last shell go to a bin of their own
+    return jnp.zeros(shells + 1, energy.dtype).at[kept.ravel()].add(energy.ravel())[:shells]
+
+
+def _multiplicity(grid: Grid) -> np.ndarray:
+    """How many modes of the full transform each mode of `rfftn` stands for."""
+    last = grid.modes()[-1]
+    alone = (last == 0) | ((grid.points[-1] % 2 == 0) & (last == grid.points[-1] // 2))
+    return np.where(alone, 1.0, 2.0)
