@@ -2,12 +2,10 @@
 
 import sys
 
-from .app import app
 from . import data as _data  # noqa: F401  (each module adds its commands to `app`)
+from .app import app, run
 
 
 def main() -> None:
     """Run the command; a user's mistake is one message on standard error, not a traceback."""
-    from .app import run
-
     sys.exit(run(app))

@@ -4,7 +4,6 @@ import json
 import sys
 from typing import Annotated, Any
 
-import click
 import typer
 from rich.console import Console
 
@@ -47,19 +46,16 @@ def print_json(value: Any) -> None:
 def run(application: typer.Typer) -> int:
     """Exit code of a run: 0 done, 1 a user's or the machine's mistake, 2 usage, 130 interrupted."""
     try:
-        result = application(standalone_mode=False)
-    except click.exceptions.Abort:
-        return _fail("interrupted", 130)
-    except click.ClickException as error:
-        error.show()
-        return error.exit_code
+        application()
+    except SystemExit as done:
+        return done.code if isinstance(done.code, int) else 0
     except KeyboardInterrupt:
         return _fail("interrupted", 130)
     except SplatopError as error:
         return _fail(f"error: {error}", 1)
     except OSError as error:
         return _fail(f"error: {error.strerror or error}: {error.filename or ''}".rstrip(": "), 1)
-    return result if isinstance(result, int) else 0
+    return 0
 
 
 def _fail(message: str, code: int) -> int:
