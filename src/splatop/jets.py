@@ -12,8 +12,10 @@ import jax.numpy as jnp
 import numpy as np
 
 from .derivative import Derivative
+from .encoders import Encoder
 from .errors import SplatopError, check_field
 from .grid import Grid
+from .render import FourierRenderer, Renderer
 from .spectral import Field, Filter, derivative_symbol, from_modes, to_modes
 
 
@@ -71,6 +73,21 @@ class SpectralJets(JetProvider):
                           grid.points).astype(u.dtype)
             for d in derivatives
         }
+        return Jet(u, values, self.lengths)
+
+
+class SplatJets(JetProvider):
+    """Derivatives of the Gaussians that an encoder makes of the state, in closed form."""
+
+    encoder: Encoder
+    lengths: tuple[float, ...] = eqx.field(static=True)
+    filter: Filter
+    renderer: Renderer = FourierRenderer()
+
+    def __call__(self, u: Field, derivatives: Iterable[Derivative]) -> Jet:
+        check_field(u, dims=len(self.lengths))
+        grid = Grid(tuple(u.shape[1:]), self.lengths)
+        values = self.renderer(self.encoder(u), derivatives, grid, self.filter)
         return Jet(u, values, self.lengths)
 
 

@@ -43,7 +43,7 @@ class Filter(eqx.Module):
     def band(self, grid: Grid) -> tuple[int, ...]:
         """Highest mode number kept along each axis of the grid (Nyquist modes never are)."""
         return tuple(
-            int(min((n - 1) // 2, math.floor(self.reach(axis) * length + 1e-9)))
+            int(min((n - 1) // 2, self.reach(axis) * length + 1e-9))
             for axis, (n, length) in enumerate(zip(grid.points, grid.lengths, strict=True))
         )
 
