@@ -1,0 +1,12 @@
+"""Data sets of trajectories: generate, read, write and sample them."""
+
+from .generate import generate as generate
+from .generate import generate_to_file as generate_to_file
+from .open import open_trajectories as open_trajectories
+from .reference import reference_stepper as reference_stepper
+from .sampler import Batch as Batch
+from .sampler import WindowSampler as WindowSampler
+from .trajectories import ArrayTrajectories as ArrayTrajectories
+from .trajectories import Trajectories as Trajectories
+from .trajectories import in_memory as in_memory
+from .well_writer import save_trajectories as save_trajectories

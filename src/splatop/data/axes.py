@@ -1,0 +1,107 @@
+"""Axes of a file: their order, their spacing, and whether they close periodically."""
+
+from collections.abc import Sequence
+
+import numpy as np
+
+from ..errors import SplatopError
+from .trajectories import Trajectories
+
+SPATIAL = "xyz"
+_UNEVEN = 1e-3  # of the spacing, beside the rounding of coordinates stored in float32
+
+
+def parse_axes(axes: str, rank: int, *, source: str) -> str:
+    """Check letters such as "btcxy": batch, time, channel, space; b and c may be absent."""
+    spatial = "".join(letter for letter in axes if letter in SPATIAL)
+    known = all(letter in "btcxyz" for letter in axes)
+    if not known or len(set(axes)) != len(axes) or "t" not in axes or "x" not in spatial:
+        raise SplatopError(
+            f"expected axes from b (trajectory), t (time), c (channel), x, y, z, each once and at "
+            f"least t and x, got '{axes}': write for example btcxy"
+        )
+    if set(spatial) != set(SPATIAL[: len(spatial)]):
+        raise SplatopError(f"expected space as x, xy or xyz in some order, got axes '{axes}'")
+    if len(axes) != rank:
+        raise SplatopError(
+            f"{source}: expected one letter for each of its {rank} axes, got '{axes}'"
+        )
+    return axes
+
+
+def to_standard(block: np.ndarray, axes: str) -> np.ndarray:
+    """A block with named axes, without b, as `(T, C, X[, Y[, Z]])` in float32."""
+    wanted = "tc" + "".join(letter for letter in SPATIAL if letter in axes)
+    if "c" not in axes:
+        block, axes = block[..., None], axes + "c"
+    return np.transpose(block, [axes.index(letter) for letter in wanted]).astype(
+        np.float32, copy=False
+    )
+
+
+def uniform_spacing(coordinates: np.ndarray, name: str, *, source: str) -> float:
+    """The spacing of evenly spaced coordinates; says where they are not."""
+    coordinates = np.asarray(coordinates, float)
+    if coordinates.ndim != 1 or len(coordinates) < 2 or not np.isfinite(coordinates).all():
+        raise SplatopError(
+            f"{source}: expected at least two finite values along {name}, "
+            f"got an array of shape {coordinates.shape}"
+        )
+    gaps = np.diff(coordinates)
+    spacing = (coordinates[-1] - coordinates[0]) / (len(coordinates) - 1)
+    rounding = 4 * np.finfo(np.float32).eps * np.abs(coordinates).max()
+    uneven = np.abs(gaps - spacing) > _UNEVEN * abs(spacing) + rounding
+    if spacing <= 0 or uneven.any():
+        first = int(np.argmax(uneven)) if uneven.any() else 0
+        raise SplatopError(
+            f"{source}: expected evenly spaced, increasing values along {name}, got "
+            f"{coordinates[first]:g} and then {coordinates[first + 1]:g} at index {first} "
+            f"(mean spacing {spacing:g}): resample to even spacing first"
+        )
+    return float(spacing)
+
+
+def as_lengths(lengths: float | Sequence[float] | None, dims: int) -> tuple[float, ...] | None:
+    """One length for all axes, or one for each."""
+    if lengths is None:
+        return None
+    values = (lengths,) * dims if isinstance(lengths, int | float) else tuple(lengths)
+    values = values * dims if len(values) == 1 else values
+    if len(values) != dims:
+        raise SplatopError(f"expected 1 or {dims} lengths for {dims}D data, got {values}")
+    return tuple(float(value) for value in values)
+
+
+def check_seam(trajectories: Trajectories) -> None:
+    """Refuse data that does not close periodically, for files that do not say if it does.
+
+    The step from the last point to the first should look like any step between neighbours.
+    """
+    frames = [
+        trajectories.read(b, t, 1)[0]
+        for b in {0, trajectories.trajectories - 1}
+        for t in {0, trajectories.frames - 1}
+    ]
+    states = np.nan_to_num(np.concatenate(frames), posinf=0.0, neginf=0.0).astype(float)
+    for axis in range(trajectories.grid.dims):
+        lines = np.moveaxis(states, axis + 1, 0)
+        steps = np.sqrt(
+            np.mean(np.square(np.roll(lines, -1, 0) - lines), tuple(range(1, lines.ndim)))
+        )
+        inner, seam = steps[:-1].max(initial=0.0), steps[-1]
+        name = SPATIAL[axis]
+        if inner == 0:
+            continue
+        if seam > 3 * inner:
+            raise SplatopError(
+                f"{trajectories.source}: expected data periodic along {name}; the file does not "
+                f"say, and the jump from its last point to its first is {seam / inner:.0f} times "
+                "the largest step between neighbours: only periodic boxes are supported "
+                "(pass periodic=True, or --periodic, if it is one all the same)"
+            )
+        if seam < 1e-6 * inner:
+            raise SplatopError(
+                f"{trajectories.source}: expected each point of the period once; the last point "
+                f"along {name} repeats the first: drop the last point (or pass periodic=True, or "
+                "--periodic, if both are points of their own)"
+            )

@@ -1,0 +1,157 @@
+"""Reference trajectories of a benchmark, into memory or streamed into a file."""
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+import equinox as eqx
+import exponax
+import jax
+import jax.numpy as jnp
+import numpy as np
+
+from .._version import __version__
+from ..benchmarks import Benchmark
+from ..errors import SplatopError
+from ..stepper import rollout
+from .reference import draw_coefficients, initial_state, reference_stepper, trajectory_keys
+from .trajectories import GIBIBYTE, ArrayTrajectories
+from .well_writer import Layout, Progress, writing
+
+
+@dataclass(frozen=True)
+class _Plan:
+    benchmark: Benchmark
+    split: str
+    trajectories: int
+    steps: int
+    seed: int
+
+    @property
+    def attributes(self) -> dict[str, object]:
+        return {
+            "benchmark": self.benchmark.name,
+            "split": self.split,
+            "seed": self.seed,
+            "equation": self.benchmark.equation_text,
+            "splatop_version": __version__,
+            "exponax_version": exponax.__version__,
+        }
+
+
+def generate(
+    benchmark: Benchmark,
+    *,
+    split: str = "train",
+    trajectories: int | None = None,
+    steps: int | None = None,
+    points: int | None = None,
+    seed: int = 0,
+    progress: Progress | None = None,
+) -> ArrayTrajectories:
+    """A split of a benchmark in memory; sizes that are not given are the benchmark's.
+
+    `progress` is called with the trajectories done and their total.
+    """
+    plan = _plan(benchmark, split, trajectories, steps, points, seed)
+    shape = _shape(plan)
+    gibibytes = 4 * np.prod(shape, dtype=float) / GIBIBYTE
+    if gibibytes > 4:
+        raise SplatopError(
+            f"expected a data set of at most 4 GiB to hold in memory, this one has "
+            f"{gibibytes:.1f} GiB: use generate_to_file, or ask for fewer trajectories or points"
+        )
+    array = np.empty(shape, np.float32)
+    coefficients = []
+    for index, (drawn, states) in enumerate(_solutions(plan)):
+        array[index] = states
+        coefficients.append(drawn)
+        if progress:
+            progress(index + 1, plan.trajectories)
+    return ArrayTrajectories(
+        array,
+        plan.benchmark.grid,
+        dt=plan.benchmark.dt,
+        fields=plan.benchmark.fields,
+        coefficients={k: np.array([c[k] for c in coefficients]) for k in coefficients[0]},
+        attributes=plan.attributes,
+    )
+
+
+def generate_to_file(
+    benchmark: Benchmark,
+    path: str | Path,
+    *,
+    split: str = "train",
+    trajectories: int | None = None,
+    steps: int | None = None,
+    points: int | None = None,
+    seed: int = 0,
+    progress: Progress | None = None,
+) -> None:
+    """As `generate`, written trajectory by trajectory; the file appears when it is complete."""
+    plan = _plan(benchmark, split, trajectories, steps, points, seed)
+    reduced = plan.benchmark
+    layout = Layout(_shape(plan), reduced.grid, reduced.dt, reduced.fields, plan.attributes)
+    with writing(path, layout) as append:
+        for index, (drawn, states) in enumerate(_solutions(plan)):
+            append(states, drawn)
+            if progress:
+                progress(index + 1, plan.trajectories)
+
+
+def _plan(
+    benchmark: Benchmark,
+    split: str,
+    trajectories: int | None,
+    steps: int | None,
+    points: int | None,
+    seed: int,
+) -> _Plan:
+    default_trajectories, default_steps = benchmark.size(split)
+    trajectories = default_trajectories if trajectories is None else trajectories
+    steps = default_steps if steps is None else steps
+    if trajectories < 1 or steps < 1:
+        raise SplatopError(
+            f"expected at least 1 trajectory of 1 step, got {trajectories} of {steps}"
+        )
+    if not 0 <= seed < 2**32:
+        raise SplatopError(f"expected a seed from 0 to 2^32 - 1, got {seed}")
+    if points is not None:
+        benchmark = benchmark.with_points(points)
+    return _Plan(benchmark, split, trajectories, steps, seed)
+
+
+def _shape(plan: _Plan) -> tuple[int, ...]:
+    benchmark = plan.benchmark
+    return (plan.trajectories, plan.steps + 1, benchmark.channels, *benchmark.grid.points)
+
+
+def _solutions(plan: _Plan) -> Iterator[tuple[dict[str, float], np.ndarray]]:
+    """Coefficients and states `(T, C, *N)` of each trajectory.
+
+    One trajectory at a time: the bits then depend on its own key alone, never on a batch, and the
+    working set stays in cache and below 1 GB for every benchmark. The next one is computed while
+    the caller stores this one.
+    """
+    stepper = reference_stepper(plan.benchmark)
+    fixed = dict(plan.benchmark.coefficients)
+
+    @eqx.filter_jit
+    def solve(key, varying):
+        u0 = initial_state(plan.benchmark, key)
+        states = rollout(stepper, u0, {**fixed, **varying}, steps=plan.steps)
+        return jnp.concatenate([u0[None], states])
+
+    def start(index: int):
+        coefficient_key, state_key = trajectory_keys(plan.seed, plan.split, index)
+        drawn = draw_coefficients(plan.benchmark, coefficient_key)
+        varying = {k: v for k, v in drawn.items() if k not in fixed}
+        return drawn, solve(state_key, varying)
+
+    ahead = start(0)
+    for index in range(plan.trajectories):
+        drawn, states = ahead
+        if index + 1 < plan.trajectories:
+            ahead = start(index + 1)
+        yield {k: float(v) for k, v in drawn.items()}, np.asarray(jax.device_get(states))

@@ -1,0 +1,180 @@
+"""What every data set is: trajectories of named fields on a grid, read window by window."""
+
+import abc
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+
+from ..errors import SplatopError
+from ..grid import Grid
+
+GIBIBYTE = 2**30
+
+
+class Trajectories(abc.ABC):
+    """Trajectories with `frames` states each, a time `dt` apart.
+
+    A state is `(C, *N)`, its channels named by `fields`. `coefficients` holds one value for each
+    trajectory, `attributes` whatever else is known (benchmark, split, seed, ...).
+    """
+
+    grid: Grid
+    dt: float
+    fields: tuple[str, ...]
+    coefficients: dict[str, np.ndarray]
+    trajectories: int
+    frames: int
+    attributes: dict[str, Any]
+
+    @abc.abstractmethod
+    def read(self, trajectory: int, start: int, frames: int) -> np.ndarray:
+        """`frames` states `(frames, C, *N)` in float32 as stored, NaN and all; indices are valid."""
+
+    def close(self) -> None:  # noqa: B027  (only files have something to close)
+        """Give back the file, if there is one."""
+
+    def __enter__(self) -> "Trajectories":
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+    @property
+    def source(self) -> str:
+        """Where the data came from, for messages."""
+        return str(self.attributes.get("source", "data"))
+
+    @property
+    def shape(self) -> tuple[int, ...]:
+        """`(B, frames, C, *N)`."""
+        return (self.trajectories, self.frames, len(self.fields), *self.grid.points)
+
+    @property
+    def nbytes(self) -> int:
+        """Bytes of all the states in float32."""
+        return 4 * int(np.prod(self.shape, dtype=np.int64))
+
+    def window(self, trajectory: int, start: int, frames: int) -> np.ndarray:
+        """`frames` successive states `(frames, C, *N)` of one trajectory, float32 and finite."""
+        return self.windows(np.array([[trajectory, start]]), frames)[0]
+
+    def windows(self, pairs: np.ndarray, frames: int) -> np.ndarray:
+        """Windows `(n, frames, C, *N)` that begin at the `(trajectory, start)` pairs `(n, 2)`."""
+        pairs = np.asarray(pairs)
+        self._check_pairs(pairs, frames)
+        out = np.empty((len(pairs), frames, *self.shape[2:]), np.float32)
+        for window, (trajectory, start) in zip(out, pairs, strict=True):
+            window[...] = self.read(int(trajectory), int(start), frames)
+            self._check_finite(window, int(trajectory), int(start))
+        return out
+
+    def trajectory_coefficients(self, trajectory: int) -> dict[str, float]:
+        return {name: float(values[trajectory]) for name, values in self.coefficients.items()}
+
+    def _check_pairs(self, pairs: np.ndarray, frames: int) -> None:
+        if pairs.ndim != 2 or pairs.shape[1] != 2 or not np.issubdtype(pairs.dtype, np.integer):
+            raise SplatopError(
+                "expected (trajectory, start) pairs as an integer array of shape (n, 2), "
+                f"got {pairs.dtype} of shape {pairs.shape}"
+            )
+        if not 1 <= frames <= self.frames:
+            raise SplatopError(
+                f"expected a window of 1 to {self.frames} frames, which is what each trajectory "
+                f"has, got {frames}"
+            )
+        last = np.array([self.trajectories - 1, self.frames - frames])
+        outside = ((pairs < 0) | (pairs > last)).any(axis=1)
+        if outside.any():
+            trajectory, start = pairs[outside][0]
+            raise SplatopError(
+                f"expected trajectories below {self.trajectories} and windows of {frames} frames "
+                f"that start at {last[1]} or before, got trajectory {trajectory}, start {start}"
+            )
+
+    def _check_finite(self, window: np.ndarray, trajectory: int, start: int) -> None:
+        # A sum meets every NaN and infinity at a fraction of the cost of looking for them.
+        with np.errstate(all="ignore"):
+            if np.isfinite(window.sum(dtype=np.float64)):
+                return
+        for offset, channel in np.argwhere(
+            ~np.isfinite(window).all(axis=tuple(range(2, window.ndim)))
+        ):
+            raise SplatopError(
+                f"{self.source}: expected finite values, got NaN or infinity in field "
+                f"'{self.fields[channel]}' of trajectory {trajectory} at step {start + offset}: "
+                "remove that trajectory, or cut it before that step"
+            )
+
+
+class ArrayTrajectories(Trajectories):
+    """Trajectories held in memory: an array `(B, T, C, *N)`."""
+
+    def __init__(
+        self,
+        array: np.ndarray,
+        grid: Grid,
+        *,
+        dt: float,
+        fields: tuple[str, ...],
+        coefficients: Mapping[str, np.ndarray | float] | None = None,
+        attributes: Mapping[str, Any] | None = None,
+    ):
+        self.array = np.asarray(array, np.float32)
+        if self.array.ndim != 3 + grid.dims or self.array.shape[3:] != grid.points:
+            raise SplatopError(
+                f"expected an array (B, T, C, {', '.join(map(str, grid.points))}) for this grid, "
+                f"got shape {self.array.shape}"
+            )
+        self.grid = grid
+        self.trajectories, self.frames = self.array.shape[:2]
+        self.dt, self.fields, self.coefficients = checked_metadata(
+            self.array.shape, dt, fields, coefficients or {}
+        )
+        self.attributes = dict(attributes or {})
+
+    def read(self, trajectory: int, start: int, frames: int) -> np.ndarray:
+        return self.array[trajectory, start : start + frames]
+
+
+def checked_metadata(
+    shape: tuple[int, ...],
+    dt: float,
+    fields: tuple[str, ...],
+    coefficients: Mapping[str, np.ndarray | float],
+) -> tuple[float, tuple[str, ...], dict[str, np.ndarray]]:
+    """Time step, field names and one coefficient per trajectory, for data `(B, T, C, *N)`."""
+    if not (np.isfinite(dt) and dt > 0):
+        raise SplatopError(f"expected a positive time step, got dt = {dt}")
+    if len(fields) != shape[2] or len(set(fields)) != len(fields):
+        raise SplatopError(
+            f"expected one name of its own for each of the {shape[2]} channel(s), "
+            f"got {', '.join(fields) or 'none'}"
+        )
+    per_trajectory = {}
+    for name, value in coefficients.items():
+        values = np.asarray(value, float)
+        if values.shape not in ((), (shape[0],)):
+            raise SplatopError(
+                f"expected coefficient '{name}' as one number or one for each of the {shape[0]} "
+                f"trajectories, got shape {values.shape}"
+            )
+        per_trajectory[name] = np.broadcast_to(values, (shape[0],)).copy()
+    return float(dt), tuple(fields), per_trajectory
+
+
+def in_memory(trajectories: Trajectories, *, limit_bytes: int = 4 * GIBIBYTE) -> Trajectories:
+    """The same data held in memory if it fits the limit, else unchanged: read from disk."""
+    if isinstance(trajectories, ArrayTrajectories) or trajectories.nbytes > limit_bytes:
+        return trajectories
+    array = np.empty(trajectories.shape, np.float32)
+    for index, states in enumerate(array):
+        states[...] = trajectories.window(index, 0, trajectories.frames)
+    return ArrayTrajectories(
+        array,
+        trajectories.grid,
+        dt=trajectories.dt,
+        fields=trajectories.fields,
+        coefficients=trajectories.coefficients,
+        attributes=trajectories.attributes,
+    )

@@ -1,0 +1,222 @@
+"""Writing our native format: HDF5 in the layout of The Well."""
+
+import contextlib
+import json
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import h5py
+import numpy as np
+
+from ..errors import SplatopError
+from ..grid import Grid
+from .atomic import complete_or_absent
+from .axes import SPATIAL
+from .trajectories import Trajectories, checked_metadata
+
+Progress = Callable[[int, int], None]
+Append = Callable[[np.ndarray, Mapping[str, float]], None]
+
+# The attribute that keeps what The Well has no place for: channel order, exact dt and lengths.
+OURS = "splatop"
+# Windows are read in whole chunks, so a chunk is one frame, or a few small ones. Frames of smooth
+# fields in float32 hardly compress (by 16 % with shuffle and lzf), and read ten times slower then.
+_CHUNK_BYTES = 64 * 1024
+
+
+@dataclass(frozen=True)
+class Layout:
+    """What a data set's header says; `shape` is `(B, T, C, *N)`."""
+
+    shape: tuple[int, ...]
+    grid: Grid
+    dt: float
+    fields: tuple[str, ...]
+    attributes: Mapping[str, Any]
+
+    def __post_init__(self):
+        checked_metadata(self.shape, self.dt, self.fields, {})
+
+
+def save_trajectories(
+    path: str | Path,
+    trajectories: Trajectories,
+    *,
+    compress: bool = False,
+    progress: Progress | None = None,
+) -> None:
+    """Write any trajectories as our HDF5, one at a time; the file appears when it is complete."""
+    layout = Layout(
+        trajectories.shape,
+        trajectories.grid,
+        trajectories.dt,
+        trajectories.fields,
+        trajectories.attributes,
+    )
+    with writing(path, layout, compress=compress) as append:
+        for index in range(trajectories.trajectories):
+            states = trajectories.window(index, 0, trajectories.frames)
+            append(states, trajectories.trajectory_coefficients(index))
+            if progress:
+                progress(index + 1, trajectories.trajectories)
+
+
+@contextlib.contextmanager
+def writing(path: str | Path, layout: Layout, *, compress: bool = False) -> Iterator[Append]:
+    """A function that appends one trajectory `(T, C, *N)` with its coefficients.
+
+    The file appears when all `shape[0]` of them were appended and the block ended.
+    """
+    expected = 0 if compress else 4 * int(np.prod(layout.shape, dtype=np.int64))
+    with (
+        complete_or_absent(path, expected_bytes=expected) as partial,
+        _new_file(partial) as file,
+    ):
+        _write_header(file, layout, name=Path(path).stem)
+        vectors = group_vectors(layout.fields, layout.grid.dims)
+        datasets = [_create(file, layout, channels, compress) for channels in vectors.values()]
+        coefficients: list[dict[str, float]] = []
+
+        def append(states: np.ndarray, drawn: Mapping[str, float]) -> None:
+            index = len(coefficients)
+            if states.shape != layout.shape[1:] or index == layout.shape[0]:
+                raise SplatopError(
+                    f"expected {layout.shape[0]} trajectories of shape {layout.shape[1:]}, "
+                    f"got number {index + 1} of shape {states.shape}"
+                )
+            for channels, dataset in zip(vectors.values(), datasets, strict=True):
+                part = np.moveaxis(states[:, list(channels)], 1, -1)
+                dataset[index] = part if is_vector(channels) else part[..., 0]
+            coefficients.append({name: float(value) for name, value in drawn.items()})
+
+        yield append
+        if len(coefficients) != layout.shape[0]:
+            raise SplatopError(
+                f"expected {layout.shape[0]} trajectories, got {len(coefficients)}: "
+                f"{path} was not written"
+            )
+        _write_coefficients(file, coefficients)
+
+
+def group_vectors(fields: tuple[str, ...], dims: int) -> dict[str, tuple[int, ...]]:
+    """Channels by dataset name: `u_x, u_y` of a 2D state are the vector `u`."""
+    groups: dict[str, tuple[int, ...]] = {}
+    for index, name in enumerate(fields):
+        stem = name[:-2]
+        components = [f"{stem}_{axis}" for axis in SPATIAL[:dims]]
+        whole = stem not in fields and dims > 1 and all(c in fields for c in components)
+        if whole and name in components:
+            groups[stem] = tuple(fields.index(c) for c in components)
+        else:
+            groups[name] = (index,)
+    return groups
+
+
+def is_vector(channels: tuple[int, ...]) -> bool:
+    return len(channels) > 1
+
+
+@contextlib.contextmanager
+def _new_file(path: Path) -> Iterator[h5py.File]:
+    file = h5py.File(path, "w", libver=("v110", "v110"))
+    try:
+        yield file
+    except BaseException:
+        # After a failed write closing fails too, and would hide the cause.
+        with contextlib.suppress(OSError, RuntimeError):
+            file.close()
+        raise
+    file.close()
+
+
+def _write_header(file: h5py.File, layout: Layout, *, name: str) -> None:
+    axes = SPATIAL[: layout.grid.dims]
+    _set(
+        file,
+        dataset_name=str(layout.attributes.get("benchmark", name)),
+        grid_type="cartesian",
+        n_spatial_dims=layout.grid.dims,
+        n_trajectories=layout.shape[0],
+    )
+    ours = {
+        "fields": layout.fields,
+        "dt": layout.dt,
+        "lengths": layout.grid.lengths,
+        "attributes": dict(layout.attributes),
+    }
+    file.attrs[OURS] = json.dumps(ours, default=str)
+    dimensions = file.create_group("dimensions")
+    dimensions.attrs["spatial_dims"] = list(axes)
+    coordinates = {"time": np.arange(layout.shape[1]) * layout.dt}
+    coordinates |= {k: c.ravel() for k, c in zip(axes, layout.grid.coordinates(), strict=True)}
+    for axis, values in coordinates.items():
+        dataset = dimensions.create_dataset(axis, data=values.astype(np.float32))
+        _set(dataset, sample_varying=False, time_varying=False)
+    for axis, points in zip(axes, layout.grid.points, strict=True):
+        boundary = file.create_group(f"boundary_conditions/{axis}_periodic")
+        _set(
+            boundary,
+            associated_dims=[axis],
+            associated_fields=_strings([]),
+            bc_type="PERIODIC",
+            sample_varying=False,
+            time_varying=False,
+        )
+        boundary["mask"] = np.isin(np.arange(points), (0, points - 1))
+        boundary["values"] = np.zeros(boundary["mask"][:].sum(), np.float32)
+    vectors = group_vectors(layout.fields, layout.grid.dims)
+    names = [
+        [name for name, channels in vectors.items() if not is_vector(channels)],
+        [name for name, channels in vectors.items() if is_vector(channels)],
+        [],
+    ]
+    for rank, stored in enumerate(names):
+        file.create_group(f"t{rank}_fields").attrs["field_names"] = _strings(stored)
+
+
+def _create(
+    file: h5py.File, layout: Layout, channels: tuple[int, ...], compress: bool
+) -> h5py.Dataset:
+    batch, frames, _, *points = layout.shape
+    state = (*points, len(channels)) if is_vector(channels) else tuple(points)
+    chunk = int(np.clip(_CHUNK_BYTES // (4 * np.prod(state)), 1, frames))
+    group = file["t1_fields" if is_vector(channels) else "t0_fields"]
+    vectors = group_vectors(layout.fields, layout.grid.dims)
+    name = next(name for name, stored in vectors.items() if stored == channels)
+    dataset = group.create_dataset(
+        name,
+        (batch, frames, *state),
+        np.float32,
+        chunks=(1, chunk, *state),
+        compression="lzf" if compress else None,
+        shuffle=compress,
+    )
+    varying = [True] * layout.grid.dims
+    _set(dataset, dim_varying=varying, sample_varying=True, time_varying=True)
+    return dataset
+
+
+def _write_coefficients(file: h5py.File, coefficients: list[dict[str, float]]) -> None:
+    names = list(coefficients[0])
+    values = {name: np.array([one[name] for one in coefficients]) for name in names}
+    constant = [name for name in names if (values[name] == values[name][0]).all()]
+    file.attrs["simulation_parameters"] = _strings(constant)
+    scalars = file.create_group("scalars")
+    scalars.attrs["field_names"] = _strings(names)
+    for name in names:
+        varies = name not in constant
+        scalars[name] = values[name] if varies else values[name][0]
+        _set(scalars[name], sample_varying=varies, time_varying=False)
+        if not varies:
+            file.attrs[name] = values[name][0]
+
+
+def _set(item: h5py.HLObject, **attributes: Any) -> None:
+    for name, value in attributes.items():
+        item.attrs[name] = value
+
+
+def _strings(values: list[str]) -> np.ndarray:
+    return np.array(values, dtype=h5py.string_dtype())
