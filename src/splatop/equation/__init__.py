@@ -1,6 +1,12 @@
 """Governing equations: sums of named terms with named coefficients."""
 
 from .equation import Equation as Equation
+from .examples import EXAMPLES as EXAMPLES
+from .examples import Example as Example
+from .grouping import ExpressionTerm as ExpressionTerm
+from .printing import format_equation as format_equation
+from .printing import latex as latex
+from .printing import latex_lines as latex_lines
 from .terms import Advection as Advection
 from .terms import ConservativeSelfAdvection as ConservativeSelfAdvection
 from .terms import CustomTerm as CustomTerm
@@ -8,3 +14,6 @@ from .terms import Diffusion as Diffusion
 from .terms import Reaction as Reaction
 from .terms import SelfAdvection as SelfAdvection
 from .terms import Term as Term
+from .text import parse_coefficients as parse_coefficients
+from .text import parse_equation as parse_equation
+from .text import split_coefficients as split_coefficients

@@ -63,9 +63,7 @@ class Equation(eqx.Module):
         for name in names:
             if name not in self.term_names:
                 raise unknown_name("term", name, self.term_names)
-        return Equation(
-            tuple(term for term in self.terms if term.name not in names), self.fields
-        )
+        return Equation(tuple(term for term in self.terms if term.name not in names), self.fields)
 
     def check_coefficients(self, coefficients: Coefficients) -> None:
         missing = [name for name in self.coefficient_names if name not in coefficients]

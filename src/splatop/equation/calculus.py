@@ -1,0 +1,240 @@
+"""Powers, quotients and spatial derivatives of expressions, down to derivatives of bare fields."""
+
+from collections.abc import Iterable
+from fractions import Fraction
+
+from .expression import (
+    Atom,
+    Coordinate,
+    Exponent,
+    Expression,
+    ExpressionError,
+    FieldDerivative,
+    Function,
+    Group,
+    Monomial,
+    check_exponent,
+    linear_operand,
+    opened,
+    operator,
+    simplest,
+    uses_fields,
+)
+from .values import constant_value
+
+Polynomial = dict[tuple[int, ...], float]  # in the partial derivatives
+
+
+def power(base: Expression, exponent: Exponent) -> Expression:
+    """Natural powers of anything, other powers of what holds no field."""
+    check_exponent(exponent)
+    if isinstance(exponent, int) and exponent >= 0:
+        return base**exponent
+    if uses_fields(base):
+        raise ExpressionError(
+            "division by a field (or a negative or fractional power of it) is not possible: "
+            "divide by numbers, coefficients or coordinates; a root is written sqrt(...)"
+        )
+    constant = constant_value(base)
+    if constant is not None and (
+        constant == 0 or (isinstance(exponent, Fraction) and constant < 0)
+    ):
+        raise ExpressionError(
+            "expected a base other than zero, and a positive one for a fractional power, "
+            f"got {constant:g}"
+        )
+    if len(base.monomials) == 1:
+        monomial, number = base.monomials[0]
+        if isinstance(exponent, int):
+            return Expression.number(_number_power(number, exponent)) * _raised(monomial, exponent)
+        if not monomial:
+            return Expression.number(_number_power(number, float(exponent)))
+        if number == 1 and len(monomial) == 1 and monomial[0][1] == 1:
+            return Expression.product([(monomial[0][0], exponent)])
+    return Expression.product([(Group(base.canonical()), exponent)])
+
+
+def _raised(monomial: Monomial, exponent: int) -> Expression:
+    powers = {atom: simplest(own * exponent) for atom, own in monomial}
+    for own in powers.values():
+        check_exponent(own)
+    return opened(powers)
+
+
+def _number_power(number: float, exponent: float) -> float:
+    try:
+        return number**exponent
+    except OverflowError:
+        raise ExpressionError(f"expected finite numbers, got {number:g}^{exponent}") from None
+
+
+def apply(name: str, argument: Expression) -> Expression:
+    """A function of an expression; of plain numbers it must be finite."""
+    result = Expression.atom(Function(name, argument.canonical()))
+    constant = constant_value(result)
+    if constant is not None and not abs(constant) < float("inf"):
+        raise ExpressionError(f"expected a finite value of {name}(...), got {constant}")
+    return result
+
+
+def differentiate(expression: Expression, axis: int) -> Expression:
+    """The derivative along an axis by the product and chain rules."""
+    total = Expression()
+    for monomial, number in expression.monomials:
+        for position, (atom, exponent) in enumerate(monomial):
+            inner = _atom_derivative(atom, axis)
+            if inner:
+                kept: list[tuple[Atom, Exponent]] = [
+                    *monomial[:position],
+                    *monomial[position + 1 :],
+                ]
+                if exponent != 1:
+                    kept.append((atom, simplest(exponent - 1)))
+                total = total + Expression.product(kept, number * float(exponent)) * inner
+    return total
+
+
+def _atom_derivative(atom: Atom, axis: int) -> Expression:
+    match atom:
+        case Coordinate(own) if own == axis:
+            return Expression.number(1)
+        case FieldDerivative():
+            return Expression.atom(atom.along(axis))
+        case Group(argument):
+            return differentiate(argument, axis)
+        case Function(name, argument):
+            inner = differentiate(argument, axis)
+            return _outer_derivative(name, argument) * inner if inner else inner
+    return Expression()
+
+
+def _outer_derivative(name: str, argument: Expression) -> Expression:
+    def f(name: str) -> Expression:
+        return Expression.atom(Function(name, argument))
+
+    half = Expression.number(0.5)
+    match name:
+        case "sin":
+            return f("cos")
+        case "cos":
+            return -f("sin")
+        case "exp":
+            return f("exp")
+        case "tanh":
+            return Expression.number(1) - f("tanh") ** 2
+        case "sqrt":
+            return half * f("rsqrt")
+        case "rsqrt":
+            return -half * f("rsqrt") ** 3
+        case "abs":
+            return f("sign")
+    return Expression()  # sign
+
+
+def laplace(expression: Expression, dims: int) -> Expression:
+    """The Laplacian; of a constant times a derivative it stays one derivative."""
+    total = Expression()
+    for monomial, number in expression.monomials:
+        linear = linear_operand(monomial)
+        if linear is None:
+            one = Expression(((monomial, number),))
+            for axis in range(dims):
+                total = total + differentiate(differentiate(one, axis), axis)
+        else:
+            factor, operand = linear
+            total = total + Expression.product([*factor, (operand.laplacian(), 1)], number)
+    return collect_laplacians(total)
+
+
+def inverse_laplace(expression: Expression) -> Expression:
+    total = Expression()
+    for monomial, number in expression.monomials:
+        linear = linear_operand(monomial)
+        if linear is None:
+            raise ExpressionError(
+                "expected fields times constants inside invlap(...): only the inverse Laplacian "
+                "of a field or of its derivatives can be taken"
+            )
+        factor, operand = linear
+        total = total + Expression.product([*factor, (operand.inverse_laplacian(), 1)], number)
+    return total
+
+
+def collect_laplacians(expression: Expression) -> Expression:
+    """`c*d2x(u) + c*d2y(u)` becomes `c*lap(u)`: one derivative to compute instead of two.
+
+    Among monomials that differ in their highest derivative only, the polynomial in the partial
+    derivatives is divided by the Laplacian's as often as that leaves no remainder.
+    """
+    for _ in range(4):  # a merged monomial may meet others: repeat, in practice once
+        collected = _collect_once(expression)
+        if collected == expression:
+            break
+        expression = collected
+    return expression
+
+
+def _collect_once(expression: Expression) -> Expression:
+    groups: dict[tuple, list[tuple[FieldDerivative | None, float]]] = {}
+    for monomial, number in expression.monomials:
+        operand = _highest(monomial)
+        rest = tuple(factor for factor in monomial if factor[0] is not operand)
+        which = operand and (operand.field, operand.inverses, operand.order)
+        groups.setdefault((rest, which), []).append((operand, number))
+    total = Expression()
+    for (rest, _), members in groups.items():
+        for operand, number in _merged(members):
+            factors = rest if operand is None else [*rest, (operand, 1)]
+            total = total + Expression.product(factors, number)
+    return total
+
+
+def _highest(monomial: Monomial) -> FieldDerivative | None:
+    """The factor that may be part of a Laplacian: the derivative of highest order, at least 2."""
+    found = None
+    for atom, exponent in monomial:
+        if isinstance(atom, FieldDerivative) and exponent == 1 and len(atom.index) > 1:
+            found = atom if atom.order >= 2 and (not found or atom.order > found.order) else found
+    return found
+
+
+def _merged(
+    members: list[tuple[FieldDerivative | None, float]],
+) -> Iterable[tuple[FieldDerivative | None, float]]:
+    first = members[0][0]
+    if len(members) == 1 or first is None:
+        return members
+    polynomial: Polynomial = {}
+    for operand, number in members:
+        assert operand is not None
+        for index, weight in operator(operand.index, operand.laplacians, 0).terms:
+            polynomial[index] = polynomial.get(index, 0.0) + number * weight
+    # Weights are sums of a few written numbers: beyond 12 digits they are rounding.
+    negligible = 1e-12 * max(abs(number) for _, number in members)
+    laplacians = 0
+    while quotient := _divide_by_laplacian(polynomial, negligible):
+        polynomial, laplacians = quotient, laplacians + 1
+    return [
+        (FieldDerivative(first.field, index, laplacians, first.inverses), weight)
+        for index, weight in sorted(polynomial.items(), reverse=True)
+        if abs(weight) > negligible
+    ]
+
+
+def _divide_by_laplacian(polynomial: Polynomial, negligible: float) -> Polynomial | None:
+    """The exact quotient, or None where there is none."""
+    rest = {index: weight for index, weight in polynomial.items() if abs(weight) > negligible}
+    quotient: Polynomial = {}
+    while rest:
+        lead = max(rest)  # the highest power of the first axis
+        if lead[0] < 2:
+            return None
+        weight = rest[lead]
+        lowered = (lead[0] - 2, *lead[1:])
+        quotient[lowered] = weight
+        for axis in range(len(lead)):
+            index = tuple(p + 2 * (i == axis) for i, p in enumerate(lowered))
+            rest[index] = rest.get(index, 0.0) - weight
+            if abs(rest[index]) <= negligible:
+                del rest[index]
+    return quotient

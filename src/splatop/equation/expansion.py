@@ -1,0 +1,116 @@
+"""Terms as expressions, also the built-in ones: what printing and the reference solver work on."""
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from ..derivative import Derivative
+from .equation import Equation
+from .expression import Coefficient, Expression, FieldDerivative, linear_operand
+from .grouping import ExpressionTerm
+from .terms import (
+    Advection,
+    ConservativeSelfAdvection,
+    Diffusion,
+    Reaction,
+    SelfAdvection,
+    Term,
+)
+
+
+def expand(term: Term, fields: tuple[str, ...], dims: int) -> tuple[Expression, ...] | None:
+    """The sum of a term's parts for each field, without its coefficient.
+
+    None if there is no text for it: a user's own function, a velocity known by its samples.
+    """
+
+    def u(field: str) -> FieldDerivative:
+        return FieldDerivative(field, (0,) * dims)
+
+    def slope(field: str, axis: int) -> Expression:
+        return Expression.atom(u(field).along(axis))
+
+    def convection(field: str) -> Expression:
+        return _sum(Expression.atom(u(w)) * slope(field, axis) for axis, w in enumerate(fields))
+
+    match term:
+        case ExpressionTerm():
+            return term.sides
+        case Advection():
+            velocity = np.ones(dims) if term.velocity is None else np.asarray(term.velocity)
+            if velocity.shape != (dims,):
+                return None
+            sides = [
+                _sum(Expression.number(-w) * slope(field, axis) for axis, w in enumerate(velocity))
+                for field in fields
+            ]
+        case Diffusion():
+            sides = [Expression.atom(u(field).laplacian()) for field in fields]
+        case SelfAdvection() if len(fields) == dims:
+            sides = [-convection(field) for field in fields]
+        case ConservativeSelfAdvection() if len(fields) == dims:
+            divergence = _sum(slope(field, axis) for axis, field in enumerate(fields))
+            half = Expression.number(-0.5)
+            sides = [
+                half * (convection(field) + Expression.atom(u(field)) * divergence)
+                for field in fields
+            ]
+        case Reaction():
+            sides = [
+                _sum(
+                    Expression.number(a) * Expression.atom(u(field)) ** p
+                    for p, a in enumerate(term.polynomial)
+                )
+                for field in fields
+            ]
+        case _:
+            return None
+    return tuple(side.canonical() for side in sides)
+
+
+def _sum(expressions) -> Expression:
+    return sum(expressions, start=Expression())
+
+
+@dataclass(frozen=True)
+class LinearPart:
+    """`du_channel/dt = factor * operator(u_channel)`; the factor holds numbers and coefficients."""
+
+    channel: int
+    factor: Expression
+    operator: Derivative
+
+
+def split_linear(equation: Equation, dims: int) -> tuple[tuple[LinearPart, ...], tuple[Term, ...]]:
+    """The parts that act on each Fourier mode of each channel alone, and terms for all the rest."""
+    linear: list[LinearPart] = []
+    rest: list[Term] = []
+    for term in equation.terms:
+        sides = expand(term, equation.fields, dims)
+        if sides is None:
+            rest.append(term)
+            continue
+        kept = []
+        for channel, (field, side) in enumerate(zip(equation.fields, sides, strict=True)):
+            others = []
+            for monomial, number in side.monomials:
+                found = linear_operand(monomial)
+                if found is None or found[1].field != field:
+                    others.append((monomial, number))
+                    continue
+                factor = Expression(((found[0], number),))
+                if term.coefficient is not None:
+                    factor = factor * Expression.atom(Coefficient(term.coefficient))
+                linear.append(LinearPart(channel, factor, found[1].operator))
+            kept.append(Expression(tuple(others)))
+        if any(kept):
+            rest.append(
+                ExpressionTerm(
+                    (tuple(kept),),
+                    fields=equation.fields,
+                    dims=dims,
+                    coefficient=term.coefficient,
+                    name=term.name,
+                )
+            )
+    return tuple(linear), tuple(rest)

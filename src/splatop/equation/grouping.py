@@ -1,0 +1,261 @@
+"""Right-hand sides to named terms, each with at most one coefficient in front."""
+
+from collections import Counter
+from collections.abc import Iterable, Mapping
+
+import equinox as eqx
+import jax.numpy as jnp
+
+from ..errors import SplatopError
+from .expression import (
+    Coefficient,
+    Coordinate,
+    Expression,
+    FieldDerivative,
+    Function,
+    Monomial,
+    atoms,
+    coefficient_names,
+    degree,
+    monomial_atoms,
+    uses_fields,
+)
+from .terms import Term
+from .values import field_value
+
+
+class ExpressionTerm(Term):
+    """A term given by expressions: for each part one expression per field."""
+
+    pieces: tuple[tuple[Expression, ...], ...] = eqx.field(static=True)
+    fields: tuple[str, ...] = eqx.field(static=True)
+    dims: int = eqx.field(static=True)
+    coefficient: str | None = eqx.field(static=True)
+    name: str = eqx.field(static=True)
+    degree: float = eqx.field(static=True)
+
+    def __init__(
+        self,
+        pieces: tuple[tuple[Expression, ...], ...],
+        *,
+        fields: tuple[str, ...],
+        dims: int,
+        coefficient: str | None,
+        name: str,
+    ):
+        self.pieces, self.fields, self.dims = pieces, fields, dims
+        self.coefficient, self.name = coefficient, name
+        self.degree = max(
+            (degree(m) for piece in pieces for side in piece for m, _ in side.monomials), default=0
+        )
+
+    @property
+    def inner_coefficients(self) -> tuple[str, ...]:
+        return coefficient_names(a for piece in self.pieces for side in piece for a in atoms(side))
+
+    @property
+    def sides(self) -> tuple[Expression, ...]:
+        """The sum of the parts, one expression per field, without the coefficient."""
+        return tuple(
+            sum((piece[channel] for piece in self.pieces), start=Expression()).canonical()
+            for channel in range(len(self.fields))
+        )
+
+    def derivatives(self, dims):
+        if dims != self.dims:
+            raise SplatopError(
+                f"expected a {self.dims}D field for the term {self.name}, got {dims}D: "
+                f"write the equation for {dims} dimension(s)"
+            )
+        return frozenset(
+            atom.operator
+            for piece in self.pieces
+            for side in piece
+            for atom in atoms(side)
+            if isinstance(atom, FieldDerivative) and not atom.is_value
+        )
+
+    def parts(self, jet, coefficients):
+        if jet.dims != self.dims or jet.state.shape[0] != len(self.fields):
+            raise SplatopError(
+                f"the term {self.name} expected a {self.dims}D state with the channels "
+                f"{', '.join(self.fields)}, got shape {jet.state.shape}"
+            )
+        return tuple(
+            jnp.stack(
+                [
+                    field_value(side, jet, fields=self.fields, coefficients=coefficients)
+                    for side in piece
+                ]
+            )
+            for piece in self.pieces
+        )
+
+
+def group_terms(
+    sides: Mapping[str, Expression], *, dims: int, preferred: tuple[str, ...] = ()
+) -> tuple[ExpressionTerm, ...]:
+    """Named terms, in the order in which the text first mentions them.
+
+    All that shares a coefficient is one term. Of several coefficients in one product the term's
+    is one that `preferred` names, then the one in most products, then the first by alphabet; the
+    others are inner ones. What has no coefficient in front is one term for each kind.
+    """
+    count = Counter(
+        name
+        for side in sides.values()
+        for monomial, _ in side.monomials
+        for name in _linear_names(monomial)
+    )
+
+    def rank(name: str) -> tuple:
+        return name not in preferred, -count[name], name
+
+    grouped: dict[tuple[str | None, str], dict[str, dict[Monomial, float]]] = {}
+    kinds = _without_coefficient_kinds(sides)
+    for field, side in sides.items():
+        for monomial, number in side.monomials:
+            name = min(_linear_names(monomial), key=rank, default=None)
+            key = (name, "") if name else (None, kinds[monomial])
+            rest = tuple(factor for factor in monomial if factor != (Coefficient(name or ""), 1))
+            grouped.setdefault(key, {}).setdefault(field, {})[rest] = number
+    names = _names(grouped)
+    fields = tuple(sides)
+    return tuple(
+        ExpressionTerm(
+            _pieces([Expression.of(by_field.get(field, {})).canonical() for field in fields], dims),
+            fields=fields,
+            dims=dims,
+            coefficient=key[0],
+            name=names[key],
+        )
+        for key, by_field in grouped.items()
+    )
+
+
+def _linear_names(monomial: Monomial) -> list[str]:
+    """Coefficients that the monomial is proportional to and does not depend on otherwise."""
+    return [
+        atom.name
+        for atom, exponent in monomial
+        if isinstance(atom, Coefficient)
+        and exponent == 1
+        and sum(other == atom for other in monomial_atoms(monomial)) == 1
+    ]
+
+
+def _pieces(sides: list[Expression], dims: int) -> tuple[tuple[Expression, ...], ...]:
+    """One part per direction for transport, whose velocity the identification ties; else one."""
+    axes = [[_transport_axis(m) for m, _ in side.monomials] for side in sides]
+    used = sorted({axis for side in axes for axis in side})
+    if len(used) < 2 or -1 in used:
+        return (tuple(sides),)
+    return tuple(
+        tuple(
+            Expression(
+                tuple(i for i, own in zip(side.monomials, found, strict=True) if own == axis)
+            )
+            for side, found in zip(sides, axes, strict=True)
+        )
+        for axis in used
+    )
+
+
+def _transport_axis(monomial: Monomial) -> int:
+    if kind(monomial) != "advection":
+        return -1
+    (operand,) = (atom for atom, _ in monomial if isinstance(atom, FieldDerivative))
+    return operand.index.index(1)
+
+
+# --- names -------------------------------------------------------------------------------------
+
+_LINEAR = {0: "reaction", 1: "advection", 2: "diffusion", 3: "dispersion", 4: "hyperdiffusion"}
+_NONLINEAR = {2: "nonlinear_diffusion", 3: "nonlinear_dispersion", 4: "nonlinear_hyperdiffusion"}
+
+
+def kind(monomial: Monomial) -> str:
+    """The conventional name of what a product of derivatives stands for."""
+    operands = [atom for atom in monomial_atoms(monomial) if isinstance(atom, FieldDerivative)]
+    if not operands:
+        varies = any(isinstance(atom, Coordinate) for atom in monomial_atoms(monomial))
+        return "forcing" if varies else "constant"
+    slopes = [atom for atom in operands if not atom.is_value]
+    order = max((atom.order for atom in operands if not atom.inverses), default=-1)
+    if not slopes:
+        return "reaction"
+    if degree(monomial) == 1:
+        return "nonlocal" if slopes[0].inverses else _LINEAR.get(order, f"derivative{order}")
+    direct = [(a, e) for a, e in monomial if isinstance(a, FieldDerivative) and a.order == 1]
+    first = sum(int(e) for a, e in direct if not a.inverses)
+    hidden = any(isinstance(atom, Function) and _has_slopes(atom.argument) for atom, _ in monomial)
+    if order == 1 and not hidden:
+        return "self_advection" if first == 1 else "gradient_nonlinearity"
+    return _NONLINEAR.get(order, "nonlinear")
+
+
+def _has_slopes(expression: Expression) -> bool:
+    return uses_fields(expression) and any(
+        isinstance(atom, FieldDerivative) and not atom.is_value for atom in atoms(expression)
+    )
+
+
+def _joint_kind(kinds: set[str]) -> str | None:
+    """One name for several kinds in one term, or None."""
+    if len(kinds) == 1:
+        return next(iter(kinds)).replace("constant", "forcing")
+    if kinds == {"reaction", "constant"}:
+        return "reaction"
+    if kinds == {"forcing", "constant"}:
+        return "forcing"
+    if kinds <= {"diffusion", "nonlinear_diffusion", "gradient_nonlinearity"}:
+        return "nonlinear_diffusion"
+    return None
+
+
+def _without_coefficient_kinds(sides: Mapping[str, Expression]) -> dict[Monomial, str]:
+    """The kind of each monomial without a coefficient, where some kinds are only whole together.
+
+    The product rule turns `div(u*grad(u))` into `u*lap(u)` and squares of slopes; a constant
+    belongs to the reaction beside it.
+    """
+    kinds = {
+        monomial: kind(monomial)
+        for side in sides.values()
+        for monomial, _ in side.monomials
+        if not _linear_names(monomial)
+    }
+    merged = dict(zip(kinds.values(), kinds.values(), strict=True))
+    for pair in (
+        {"nonlinear_diffusion", "gradient_nonlinearity"},
+        {"reaction", "constant"},
+        {"forcing", "constant"},
+    ):
+        joint = _joint_kind(pair)
+        if pair <= set(merged) and joint:
+            merged.update({one: joint for one in pair if merged[one] == one})
+    return {monomial: merged[own] for monomial, own in kinds.items()}
+
+
+def _names(grouped: Mapping[tuple[str | None, str], Mapping[str, Mapping[Monomial, float]]]):
+    base = {}
+    for key, by_field in grouped.items():
+        kinds = {kind(monomial) for items in by_field.values() for monomial in items}
+        joint = key[1].replace("constant", "forcing") if key[0] is None else _joint_kind(kinds)
+        base[key] = joint or key[0] or "nonlinear"
+    often = Counter(base.values())
+    names: dict[tuple[str | None, str], str] = {}
+    for key, name in base.items():
+        if often[name] > 1 and key[0] and name != key[0]:
+            name = f"{name}_{key[0]}"
+        names[key] = _unused(name, names.values())
+    return names
+
+
+def _unused(name: str, taken: Iterable[str]) -> str:
+    taken = set(taken)
+    number = 2
+    unique = name
+    while unique in taken:
+        unique, number = f"{name}_{number}", number + 1
+    return unique
