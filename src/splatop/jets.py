@@ -56,6 +56,10 @@ class JetProvider(eqx.Module):
     @abc.abstractmethod
     def __call__(self, u: Field, derivatives: Iterable[Derivative]) -> Jet: ...
 
+    def for_step(self, u: Field) -> "JetProvider":
+        """The provider for the stages of one time step that starts at `u`."""
+        return self
+
 
 class SpectralJets(JetProvider):
     """Derivatives of the trigonometric interpolant by FFT, filtered in the same transform."""
@@ -77,12 +81,22 @@ class SpectralJets(JetProvider):
 
 
 class SplatJets(JetProvider):
-    """Derivatives of the Gaussians that an encoder makes of the state, in closed form."""
+    """Derivatives of the Gaussians that an encoder makes of the state, in closed form.
+
+    With `hold_geometry` a step's first stage decides the primitives' geometry and later stages
+    only their amplitudes; otherwise every stage encodes anew, as in the paper.
+    """
 
     encoder: Encoder
     lengths: tuple[float, ...] = eqx.field(static=True)
     filter: Filter
     renderer: Renderer = FourierRenderer()
+    hold_geometry: bool = eqx.field(static=True, default=False)
+
+    def for_step(self, u: Field) -> JetProvider:
+        if not self.hold_geometry:
+            return self
+        return SplatJets(self.encoder.hold(u), self.lengths, self.filter, self.renderer)
 
     def __call__(self, u: Field, derivatives: Iterable[Derivative]) -> Jet:
         check_field(u, dims=len(self.lengths))

@@ -1,11 +1,7 @@
 """The embedded physics Φ: an equation on filtered jets, advanced by RK4 (paper, appendix B)."""
 
-import math
-
 import equinox as eqx
 import jax
-import jax.numpy as jnp
-import numpy as np
 
 from .equation import Equation
 from .errors import SplatopError, check_field
@@ -13,11 +9,6 @@ from .grid import Grid
 from .jets import JetProvider
 from .spectral import Field, resample
 from .stepper import Coefficients, Stepper
-
-# RK4 is stable for z = λ dt in a region that reaches this far: along the negative real axis, and
-# along the imaginary axis.
-RK4_REAL_LIMIT = 2.785
-RK4_IMAGINARY_LIMIT = 2.828
 
 
 class EmbeddedPhysics(Stepper):
@@ -50,10 +41,13 @@ class EmbeddedPhysics(Stepper):
 
     def tendency(self, u: Field, coefficients: Coefficients) -> Field:
         """du/dt of the filtered equation, on the grid of `u`."""
-        jet = self.jets(u, sorted(self.equation.derivatives(u.ndim - 1)))
+        return self._tendency(self.jets, u, coefficients)
+
+    def _tendency(self, jets: JetProvider, u: Field, coefficients: Coefficients) -> Field:
+        jet = jets(u, sorted(self.equation.derivatives(u.ndim - 1)))
         tendency = self.equation(jet, coefficients)
         if self.equation.degree > 1:  # products leave the band; linear terms stay inside
-            tendency = self.jets.filter(tendency, self.jets.lengths)
+            tendency = jets.filter(tendency, jets.lengths)
         return tendency
 
     def working_points(self, points: tuple[int, ...]) -> tuple[int, ...]:
@@ -68,12 +62,13 @@ class EmbeddedPhysics(Stepper):
 
     def _advance(self, u: Field, coefficients: Coefficients) -> Field:
         h = self.dt / self.substeps
+        jets = self.jets.for_step(u)
 
         def rk4(u, _):
-            k1 = self.tendency(u, coefficients)
-            k2 = self.tendency(u + h / 2 * k1, coefficients)
-            k3 = self.tendency(u + h / 2 * k2, coefficients)
-            k4 = self.tendency(u + h * k3, coefficients)
+            k1 = self._tendency(jets, u, coefficients)
+            k2 = self._tendency(jets, u + h / 2 * k1, coefficients)
+            k3 = self._tendency(jets, u + h / 2 * k2, coefficients)
+            k4 = self._tendency(jets, u + h * k3, coefficients)
             return u + h / 6 * (k1 + 2 * k2 + 2 * k3 + k4), None
 
         if self.substeps == 1:

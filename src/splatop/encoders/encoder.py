@@ -22,6 +22,10 @@ class Encoder(eqx.Module):
     @abc.abstractmethod
     def __call__(self, u: Field) -> Splats: ...
 
+    def hold(self, u: Field) -> "Encoder":
+        """An encoder for states close to `u`, which may reuse what it learns from `u`."""
+        return self
+
 
 def normalise(u: Field) -> tuple[Field, Float[Array, " C"], Float[Array, " C"]]:
     """`(u - m)/(s + ε)`, m and s for each frame and channel by itself (appendix A)."""

@@ -10,16 +10,22 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Float
 
+from ..derivative import value
 from ..errors import SplatopError, check_finite, is_concrete
 from ..gaussians import Gaussians, GaussianLattice
 from ..grid import Grid
-from ..render import DenseRenderer, PointRenderer
+from ..render import DenseRenderer, LocalRenderer, PointRenderer
 from ..render.renderer import grid_positions
 from ..spectral import Field, resample
 
 # Tikhonov weight relative to the mean diagonal of the normal matrix: the float32 normal matrix
 # has a relative rounding error of 1e-7 times its condition number.
 RIDGE = 1e-5
+
+
+# Above this many primitives (all of 3D) the normal matrix is not formed.
+LARGEST_DIRECT_SOLVE = 2500
+CG_ITERATIONS = 40
 
 
 def least_squares(
@@ -51,10 +57,42 @@ def solve_amplitudes(
         points = tuple(2 * a for a in gaussians.anchors)
     points = tuple(min(p, n) for p, n in zip(points, u.shape[1:], strict=True))
     grid = Grid(points, (1.0,) * len(points))
-    positions = jnp.asarray(grid_positions(grid), u.dtype)
-    values = resample(u, points).reshape(u.shape[0], -1).T
-    amplitude = least_squares(renderer.basis(gaussians, positions), values, ridge)
+    target = resample(u, points)
+    if len(gaussians.center) > LARGEST_DIRECT_SOLVE:
+        amplitude = _solve_iteratively(gaussians, target, grid, ridge)
+    else:
+        positions = jnp.asarray(grid_positions(grid), u.dtype)
+        values = target.reshape(u.shape[0], -1).T
+        amplitude = least_squares(renderer.basis(gaussians, positions), values, ridge)
     return gaussians.with_amplitude(jax.lax.stop_gradient(amplitude), gaussians.offset)
+
+
+def _solve_iteratively(
+    gaussians: Gaussians, target: Field, grid: Grid, ridge: float
+) -> Float[Array, "G C"]:
+    """Conjugate gradients on the normal equations, rendering locally in each iteration."""
+    gaussians = jax.lax.stop_gradient(gaussians)
+    which = value(gaussians.dims)
+    renderer = LocalRenderer()
+
+    def render(amplitude):
+        zero = jnp.zeros_like(gaussians.offset)
+        return renderer(gaussians.with_amplitude(amplitude, zero), [which], grid)[which]
+
+    start = jnp.zeros_like(gaussians.amplitude)
+    project = jax.linear_transpose(render, start)
+    # The diagonal of the normal matrix is the sum of squares of one kernel, π^{d/2} Π σ_i N.
+    volume = jnp.pi ** (gaussians.dims / 2) * jnp.prod(gaussians.scale, axis=-1, keepdims=True)
+    diagonal = volume * float(np.prod(grid.points))
+    weight = ridge * jnp.mean(diagonal)
+    solution, _ = jax.scipy.sparse.linalg.cg(
+        lambda a: project(render(a))[0] + weight * a,
+        project(target)[0],
+        x0=start,
+        M=lambda a: a / diagonal,
+        maxiter=CG_ITERATIONS,
+    )
+    return solution
 
 
 def fit_points(

@@ -18,9 +18,8 @@ from ..spectral import Field, resample
 from .encoder import Encoder, check_frame, normalise
 from .solve import RIDGE, solve_amplitudes
 
-# Hidden channels at the finest level: about 451k parameters in 2D and 1.33M in 3D, as the paper.
-_WIDTH = {1: 24, 2: 24, 3: 24}
-LEVELS = 4
+# Hidden channels per level: 451k parameters in 2D and 1.33M in 3D for one channel, as the paper.
+WIDTHS = {1: (20, 40, 78, 76), 2: (20, 40, 78, 76), 3: (20, 39, 76, 76)}
 
 
 class UNetEncoder(Encoder):
@@ -48,7 +47,7 @@ class UNetEncoder(Encoder):
         amplitudes: str = "solved",
         scales: ScaleMap = BoundedScales(),
         renderer: PointRenderer = DenseRenderer(),
-        width: int | None = None,
+        widths: tuple[int, ...] | None = None,
         pixels: int = 4,
     ):
         if amplitudes not in ("solved", "predicted"):
@@ -61,7 +60,7 @@ class UNetEncoder(Encoder):
         dims = len(anchors)
         outputs = geometry_outputs(dims) + (channels if amplitudes == "predicted" else 0)
         self.network = _UNet(
-            dims, channels * pixels**dims, outputs, width=width or _WIDTH[dims], key=key
+            dims, channels * pixels**dims, outputs, widths=widths or WIDTHS[dims], key=key
         )
         self.scales = scales
         self.renderer = renderer
@@ -86,11 +85,41 @@ class UNetEncoder(Encoder):
             gaussians.amplitude * std, gaussians.offset * std + mean
         )
 
+    def hold(self, u: Field) -> Encoder:
+        """An encoder that keeps this frame's geometry and only solves for amplitudes."""
+        if self.amplitudes == "predicted":
+            return self
+        normalised, _, _ = normalise(u)
+        return HeldGeometry(self.predict(normalised), self.renderer)
+
     def predict(self, normalised: Field) -> Gaussians:
         """What the network says about a normalised frame; amplitudes are zero if to be solved."""
         fine = resample(normalised, tuple(self.pixels * a for a in self.anchors))
         raw = self.network(_cells_to_channels(fine, self.anchors, self.pixels))
         return gaussians_from_raw(raw, scales=self.scales, channels=self.channels)
+
+
+class HeldGeometry(Encoder):
+    """Fixed primitives; a frame only decides their amplitudes.
+
+    Within one step the geometry of the first stage serves the later ones, so the normal matrix is
+    the same expression at every stage and is factored once.
+    """
+
+    geometry: Gaussians
+    renderer: PointRenderer
+
+    @property
+    def anchors(self) -> tuple[int, ...]:  # type: ignore[override]
+        assert self.geometry.anchors is not None
+        return self.geometry.anchors
+
+    def __call__(self, u: Field) -> Gaussians:
+        check_frame(u, self.anchors)
+        mean = jnp.mean(u, axis=range(1, u.ndim))
+        centred = u - mean.reshape((-1,) + (1,) * (u.ndim - 1))
+        solved = solve_amplitudes(self.geometry, centred, renderer=self.renderer)
+        return solved.with_amplitude(solved.amplitude, mean)
 
 
 def _cells_to_channels(u: Field, anchors: tuple[int, ...], pixels: int) -> Field:
@@ -108,8 +137,10 @@ class _UNet(eqx.Module):
     decode: list[eqx.nn.Conv]
     head: eqx.nn.Conv
 
-    def __init__(self, dims: int, inputs: int, outputs: int, *, width: int, key: PRNGKeyArray):
-        keys = iter(jax.random.split(key, 4 * LEVELS + 2))
+    def __init__(
+        self, dims: int, inputs: int, outputs: int, *, widths: tuple[int, ...], key: PRNGKeyArray
+    ):
+        keys = iter(jax.random.split(key, 4 * len(widths) + 2))
 
         def conv(source: int, target: int, kernel: int = 3, stride: int = 1) -> eqx.nn.Conv:
             return eqx.nn.Conv(
@@ -117,7 +148,6 @@ class _UNet(eqx.Module):
                 padding_mode="CIRCULAR", key=next(keys),
             )
 
-        widths = [width * min(2**level, 4) for level in range(LEVELS)]
         self.stem = conv(inputs, widths[0])
         self.encode = [conv(w, w) for w in widths]
         self.down = [conv(a, b, stride=2) for a, b in zip(widths[:-1], widths[1:], strict=True)]
@@ -134,10 +164,10 @@ class _UNet(eqx.Module):
         skips = []
         for level, encode in enumerate(self.encode):
             x = x + jax.nn.gelu(encode(x))
-            if level < LEVELS - 1:
+            if level < len(self.down):
                 skips.append(x)
                 x = jax.nn.gelu(self.down[level](x))
-        for level in reversed(range(LEVELS - 1)):
+        for level in reversed(range(len(self.down))):
             skip = skips[level]
             for axis, size in enumerate(skip.shape[1:], start=1):
                 x = jnp.repeat(x, 2, axis=axis)

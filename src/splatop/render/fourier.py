@@ -87,39 +87,35 @@ def _explicit_modes(g: Gaussians, band: tuple[int, ...]) -> Complex[Array, "C *K
     covariance = g.covariance()
     volume = (2 * jnp.pi) ** (g.dims / 2) * jnp.prod(g.scale, axis=-1)
     # The phase factors by axis, so only its per-axis tables need sines and cosines.
-    phases = [
-        jnp.exp(-2j * jnp.pi * g.center[:, axis, None] * k) for axis, k in enumerate(ks)
-    ]
+    phases = [jnp.exp(-2j * jnp.pi * g.center[:, axis, None] * k) for axis, k in enumerate(ks)]
+    # The table of primitives against modes does not depend on the amplitudes, so stages that
+    # share a geometry share it.
+    if g.dims < 3:
+        table = _mode_table(ks, covariance, phases) * volume.reshape(-1, *(1,) * g.dims)
+        return jnp.einsum("gc,g...->c...", g.amplitude.astype(table.dtype), table)
 
-    def mode_row(k0: Array, phase0: Array) -> Array:
-        """All modes that share one mode number along the first axis."""
-        quadratic = covariance[:, 0, 0] * k0**2
-        weight = (g.amplitude * (volume * phase0)[:, None]).T
-        if g.dims == 1:
-            return weight @ jnp.exp(-2 * jnp.pi**2 * quadratic).astype(weight.dtype)
-        k1 = ks[1]
-        exponent = (
-            quadratic[:, None]
-            + 2 * covariance[:, 0, 1, None] * k0 * k1
-            + covariance[:, 1, 1, None] * k1**2
-        )
-        if g.dims == 2:
-            table = jnp.exp(-2 * jnp.pi**2 * exponent) * phases[1]
-            return weight @ table
-        k2 = ks[2]
-        linear = 2 * (covariance[:, 0, 2, None] * k0 + covariance[:, 1, 2, None] * k1)
-        exponent = (
-            exponent[..., None]
-            + linear[..., None] * k2
-            + covariance[:, 2, 2, None, None] * k2**2
-        )
-        table = jnp.exp(-2 * jnp.pi**2 * exponent) * (
-            phases[1][:, :, None] * phases[2][:, None, :]
-        )
-        return jnp.einsum("cg,gkl->ckl", weight, table)
+    def plane(row: tuple[Array, Array]) -> Array:
+        """In 3D the table is too large: one plane of modes after the other."""
+        k0, phase0 = row
+        table = _mode_table([k0[None], *ks[1:]], covariance, [phase0[:, None], *phases[1:]])
+        weight = g.amplitude * volume[:, None]
+        return jnp.einsum("gc,gkl->ckl", weight.astype(table.dtype), table[:, 0])
 
-    rows = jax.lax.map(
-        lambda row: mode_row(*row), (ks[0], phases[0].T), batch_size=1 if g.dims == 3 else None
+    return jnp.moveaxis(jax.lax.map(plane, (ks[0], phases[0].T)), 0, 1)
+
+
+def _mode_table(ks: list[Array], covariance: Array, phases: list[Array]) -> Array:
+    """`exp(-2π² kᵀΣk - 2πi k·μ)` for every primitive and mode, `(G, *K)`."""
+    dims = len(ks)
+    axis_shape = [tuple(-1 if j == i else 1 for j in range(dims)) for i in range(dims)]
+    k = [ks[i].reshape(axis_shape[i]) for i in range(dims)]
+    per_primitive = (-1,) + (1,) * dims
+    exponent = sum(
+        covariance[:, i, j].reshape(per_primitive) * k[i] * k[j]
+        for i in range(dims)
+        for j in range(dims)
     )
-    return jnp.moveaxis(rows, 0, 1)
-
+    phase = 1.0
+    for i in range(dims):
+        phase = phase * phases[i].reshape(len(covariance), *axis_shape[i])
+    return jnp.exp(-2 * jnp.pi**2 * exponent) * phase
