@@ -138,7 +138,7 @@ _TABLE = (
         name="advection_allen_cahn2d",
         title="2D advection-Allen-Cahn",
         equation=Equation(
-            (Advection(), Diffusion(coefficient="nu"), Reaction((0.0, 1.0, 0.0, -1.0)))
+            (Advection(), Diffusion(coefficient="nu"), Reaction(polynomial=(0.0, 1.0, 0.0, -1.0)))
         ),
         equation_text="dt(u) = -v*(dx(u) + dy(u)) + nu*lap(u) + r*(u - u^3)",
         coefficients={"v": 0.05, "nu": 1e-3, "r": 1.0},

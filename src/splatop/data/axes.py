@@ -1,11 +1,14 @@
 """Axes of a file: their order, their spacing, and whether they close periodically."""
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Mapping, Sequence
+from typing import TypeVar
 
 import numpy as np
 
-from ..errors import SplatopError
+from ..errors import SplatopError, unknown_name
 from .trajectories import Trajectories
+
+T = TypeVar("T")
 
 SPATIAL = "xyz"
 _UNEVEN = 1e-3  # of the spacing, beside the rounding of coordinates stored in float32
@@ -105,3 +108,41 @@ def check_seam(trajectories: Trajectories) -> None:
                 f"along {name} repeats the first: drop the last point (or pass periodic=True, or "
                 "--periodic, if both are points of their own)"
             )
+
+
+def choose_fields(wanted: Sequence[str] | None, available: Iterable[str]) -> tuple[str, ...]:
+    """The fields asked for, or all there are."""
+    available = tuple(available)
+    for name in wanted or ():
+        if name not in available:
+            raise unknown_name("field", name, available)
+    return tuple(wanted or available)
+
+
+def common_shape(shapes: Mapping[str, tuple[int, ...]], source: str) -> tuple[int, ...]:
+    if len(set(shapes.values())) != 1:
+        listed = ", ".join(f"{name} {shape}" for name, shape in shapes.items())
+        raise SplatopError(
+            f"{source}: expected fields of one shape, got {listed}: name the fields to read, "
+            "or repair the file"
+        )
+    return next(iter(shapes.values()))
+
+
+def name_channels(fields: Sequence[str] | None, channels: int, source: str) -> tuple[str, ...]:
+    """Names for channels that the file leaves unnamed; a single one is `u`."""
+    if fields is None and channels == 1:
+        return ("u",)
+    if fields is None or len(fields) != channels:
+        raise SplatopError(
+            f"{source}: expected names for its {channels} channel(s), "
+            f"got {', '.join(fields or ()) or 'none'}: give the fields, in order"
+        )
+    return tuple(fields)
+
+
+def need(value: T | None, what: str, option: str, source: str) -> T:
+    """A value that the file does not hold and the user has to give."""
+    if value is None:
+        raise SplatopError(f"{source}: expected {what}, which this file does not hold: {option}")
+    return value

@@ -2,13 +2,20 @@
 
 from collections.abc import Sequence
 from pathlib import Path
+from typing import Any
 
 import h5py
 
 from ..errors import SplatopError
+from .arrays import NPY, ZIP, open_npy, open_npz
 from .axes import check_seam
+from .hdf5 import SIGNATURE, open_hdf5
+from .labelled import LabelledTrajectories, is_zarr, open_labelled
+from .pdebench import FlatTrajectories, GroupedTrajectories, is_flat, is_grouped
 from .trajectories import Trajectories
 from .well_reader import WellTrajectories, is_well
+
+NETCDF3 = (b"CDF\x01", b"CDF\x02", b"CDF\x05")
 
 
 def open_trajectories(
@@ -20,15 +27,88 @@ def open_trajectories(
     dt: float | None = None,
     periodic: bool | None = None,
 ) -> Trajectories:
-    """Open a file of trajectories; windows are read when asked for.
+    """Open a file of trajectories; windows are read when they are asked for.
 
     What the file does not state has to be given: the order of the `axes` (as in "btcxy"), the names
     of the `fields`, the side `lengths` of the box, the time step `dt`. Given values replace the
-    file's. Without a stated boundary condition the data is checked to close periodically, unless
-    `periodic` is True.
+    file's. If the file does not state its boundary condition, the data is checked to close
+    periodically; `periodic=True` says so instead.
     """
     path = Path(path)
+    asked = {"fields": fields, "lengths": lengths, "dt": dt}
+    trajectories = _open(path, axes, asked)
+    try:
+        if trajectories.frames < 2:
+            raise SplatopError(f"{path.name}: expected at least two frames, got one")
+        if trajectories.attributes.get("boundary_conditions") != "periodic":
+            if periodic is None:
+                check_seam(trajectories)
+            trajectories.attributes["boundary_conditions"] = (
+                "periodic (as told)" if periodic else "periodic (not stated, the data closes)"
+            )
+    except BaseException:
+        trajectories.close()
+        raise
+    return trajectories
+
+
+def _open(path: Path, axes: str | None, asked: dict[str, Any]) -> Trajectories:
     if not path.exists():
         raise SplatopError(f"expected a data file, {path} does not exist")
-    file = h5py.File(path, "r")
-    return WellTrajectories(file, fields=fields, lengths=lengths, dt=dt, source=path.name)
+    if path.is_dir():
+        if not is_zarr(path):
+            raise SplatopError(f"expected a data file or a Zarr store, got the folder {path}")
+        return _labelled(path, axes, asked)
+    with path.open("rb") as stream:
+        head = stream.read(8)
+    if head == SIGNATURE:
+        return _hdf5(path, axes, asked)
+    if head.startswith(NPY):
+        return open_npy(path, axes=axes, **asked)
+    if head.startswith(ZIP):
+        return open_npz(path, axes=axes, **asked)
+    if head.startswith(NETCDF3):
+        return _labelled(path, axes, asked)
+    raise SplatopError(
+        f"expected HDF5 (The Well, PDEBench, NetCDF), NetCDF 3, Zarr, .npy or .npz, "
+        f"{path} is none of them (it begins with {head!r}): convert it first"
+    )
+
+
+def _hdf5(path: Path, axes: str | None, asked: dict[str, Any]) -> Trajectories:
+    file = open_hdf5(path)
+    try:
+        if is_well(file) or is_grouped(file):
+            if axes is not None:
+                raise SplatopError(f"{path.name} states its axes: leave out axes '{axes}'")
+            kind = WellTrajectories if is_well(file) else GroupedTrajectories
+            return kind(file, **asked, source=path.name)
+        if _is_netcdf(file):
+            file.close()
+            return _labelled(path, axes, asked)
+        if is_flat(file) or (axes is not None and asked["fields"] is not None):
+            return FlatTrajectories(file, axes=axes, **asked, source=path.name)
+        found = ", ".join(file) or "nothing"
+        raise SplatopError(
+            f"{path.name}: expected the layout of The Well, PDEBench or NetCDF, got an HDF5 file "
+            f"with {found}: name its datasets and their axes (--fields u --axes btxy)"
+        )
+    except BaseException:
+        file.close()
+        raise
+
+
+def _labelled(path: Path, axes: str | None, asked: dict[str, Any]) -> Trajectories:
+    data = open_labelled(path)
+    try:
+        return LabelledTrajectories(data, axes=axes, **asked, source=path.name)
+    except BaseException:
+        data.close()
+        raise
+
+
+def _is_netcdf(file: h5py.File) -> bool:
+    return "_NCProperties" in file.attrs or any(
+        "CLASS" in item.attrs and item.attrs["CLASS"] == b"DIMENSION_SCALE"
+        for item in file.values()
+    )

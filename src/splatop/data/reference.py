@@ -110,7 +110,7 @@ def initial_state(benchmark: Benchmark, key: PRNGKeyArray) -> Field:
 
 def draw_coefficients(benchmark: Benchmark, key: PRNGKeyArray) -> dict[str, Any]:
     """The fixed coefficients and, log-uniform in their ranges, those that vary."""
-    drawn = dict(benchmark.coefficients)
+    drawn: dict[str, Any] = dict(benchmark.coefficients)
     keys = jax.random.split(key, max(1, len(benchmark.coefficient_ranges)))
     for k, (name, (low, high)) in zip(keys, benchmark.coefficient_ranges.items(), strict=False):
         drawn[name] = jnp.exp(jax.random.uniform(k, minval=np.log(low), maxval=np.log(high)))
@@ -134,7 +134,7 @@ def _coefficient(term: Term, coefficients: Coefficients) -> Scalar:
 def _linear_symbol(term: Term, grid: Grid) -> np.ndarray:
     if isinstance(term, Diffusion):
         return derivative_symbol(laplacian(grid.dims), grid)
-    return -sum(derivative_symbol(d, grid) for d in gradient(grid.dims))
+    return -np.sum([derivative_symbol(d, grid) for d in gradient(grid.dims)], axis=0)
 
 
 def _check_state(u: Field, grid: Grid, equation: Equation, coefficients: Coefficients) -> None:
@@ -151,7 +151,7 @@ def _solver(kind: type[Term], grid: Grid, dt: float, rates: tuple[Scalar, Scalar
     """An exponax stepper for these rates (of the nonlinear term, and of diffusion)."""
     if all(is_concrete(rate) for rate in rates):
         # Built once and outside any trace: inside a scan its setup would run at every step.
-        return _built(kind, grid, dt, tuple(map(float, rates)), jax.config.jax_enable_x64)
+        return _built(kind, grid, dt, tuple(map(float, rates)), jax.config.read("jax_enable_x64"))
     return _build(kind, grid, dt, rates)
 
 
@@ -161,11 +161,11 @@ def _built(kind, grid, dt, rates, _x64):
         return _build(kind, grid, dt, rates)
 
 
-def _build(kind: type[Term], grid: Grid, dt: float, rates: tuple[Scalar, Scalar]):
+def _build(kind: type[Term], grid: Grid, dt: float, rates: tuple[Any, Any]):
     box: tuple[Any, ...] = (grid.dims, grid.lengths[0], grid.points[0], dt)
     if len(set(grid.points)) > 1 or len(set(grid.lengths)) > 1:
         raise SplatopError(f"expected a square box with equal points per axis, got {grid}")
-    rate, diffusivity = rates
+    rate, diffusivity = rates  # numbers, or tracers that stand for them
     if kind is Reaction:
         return exponax.stepper.reaction.AllenCahn(
             *box,

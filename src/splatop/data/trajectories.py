@@ -29,7 +29,7 @@ class Trajectories(abc.ABC):
 
     @abc.abstractmethod
     def read(self, trajectory: int, start: int, frames: int) -> np.ndarray:
-        """`frames` states `(frames, C, *N)` in float32 as stored, NaN and all; indices are valid."""
+        """`frames` states `(frames, C, *N)` in float32, unchecked: NaN and all."""
 
     def close(self) -> None:  # noqa: B027  (only files have something to close)
         """Give back the file, if there is one."""

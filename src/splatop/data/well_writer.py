@@ -76,7 +76,7 @@ def writing(path: str | Path, layout: Layout, *, compress: bool = False) -> Iter
     ):
         _write_header(file, layout, name=Path(path).stem)
         vectors = group_vectors(layout.fields, layout.grid.dims)
-        datasets = [_create(file, layout, channels, compress) for channels in vectors.values()]
+        datasets = [_create(file, layout, name, compress) for name in vectors]
         coefficients: list[dict[str, float]] = []
 
         def append(states: np.ndarray, drawn: Mapping[str, float]) -> None:
@@ -164,8 +164,9 @@ def _write_header(file: h5py.File, layout: Layout, *, name: str) -> None:
             sample_varying=False,
             time_varying=False,
         )
-        boundary["mask"] = np.isin(np.arange(points), (0, points - 1))
-        boundary["values"] = np.zeros(boundary["mask"][:].sum(), np.float32)
+        ends = np.isin(np.arange(points), (0, points - 1))
+        boundary["mask"] = ends
+        boundary["values"] = np.zeros(ends.sum(), np.float32)
     vectors = group_vectors(layout.fields, layout.grid.dims)
     names = [
         [name for name, channels in vectors.items() if not is_vector(channels)],
@@ -176,15 +177,12 @@ def _write_header(file: h5py.File, layout: Layout, *, name: str) -> None:
         file.create_group(f"t{rank}_fields").attrs["field_names"] = _strings(stored)
 
 
-def _create(
-    file: h5py.File, layout: Layout, channels: tuple[int, ...], compress: bool
-) -> h5py.Dataset:
+def _create(file: h5py.File, layout: Layout, name: str, compress: bool) -> h5py.Dataset:
+    channels = group_vectors(layout.fields, layout.grid.dims)[name]
     batch, frames, _, *points = layout.shape
     state = (*points, len(channels)) if is_vector(channels) else tuple(points)
     chunk = int(np.clip(_CHUNK_BYTES // (4 * np.prod(state)), 1, frames))
-    group = file["t1_fields" if is_vector(channels) else "t0_fields"]
-    vectors = group_vectors(layout.fields, layout.grid.dims)
-    name = next(name for name, stored in vectors.items() if stored == channels)
+    group = file.require_group("t1_fields" if is_vector(channels) else "t0_fields")
     dataset = group.create_dataset(
         name,
         (batch, frames, *state),

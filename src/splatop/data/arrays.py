@@ -1,0 +1,204 @@
+"""Reading plain `.npy` and `.npz` arrays, and APEBench's `.npy` with its `.json`."""
+
+import json
+import zipfile
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from ..errors import SplatopError
+from ..grid import Grid
+from .axes import (
+    SPATIAL,
+    as_lengths,
+    choose_fields,
+    common_shape,
+    name_channels,
+    need,
+    parse_axes,
+    to_standard,
+)
+from .trajectories import Trajectories, checked_metadata
+
+NPY = b"\x93NUMPY"
+ZIP = b"PK\x03\x04"
+
+
+class AxesTrajectories(Trajectories):
+    """Arrays whose axes are named by letters such as "btcxy"; memory-mapped ones stay on disk.
+
+    With a channel axis there is one array, without there is one array per field.
+    """
+
+    def __init__(
+        self,
+        arrays: Sequence[np.ndarray],
+        axes: str,
+        *,
+        fields: Sequence[str] | None,
+        lengths: float | Sequence[float] | None,
+        dt: float | None,
+        attributes: Mapping[str, Any],
+    ):
+        source = str(attributes["source"])
+        self._arrays, self._axes = arrays, parse_axes(axes, arrays[0].ndim, source=source)
+        shape = dict(zip(axes, arrays[0].shape, strict=True))
+        points = tuple(shape[name] for name in SPATIAL if name in axes)
+        channels = shape.get("c", len(arrays))
+        self.trajectories, self.frames = shape.get("b", 1), shape["t"]
+        given = as_lengths(lengths, len(points))
+        given = need(given, "the lengths of the box", "give lengths (--lengths)", source)
+        self.grid = Grid(points, given)
+        self.dt, self.fields, self.coefficients = checked_metadata(
+            (self.trajectories, self.frames, channels, *points),
+            need(dt, "the time step", "give dt (--dt)", source),
+            name_channels(fields, channels, source),
+            {},
+        )
+        self.attributes = dict(attributes)
+
+    def read(self, trajectory: int, start: int, frames: int) -> np.ndarray:
+        where = {"b": trajectory, "t": slice(start, start + frames)}
+        index = tuple(where.get(name, slice(None)) for name in self._axes)
+        axes = self._axes.replace("b", "")
+        return np.concatenate([to_standard(a[index], axes) for a in self._arrays], axis=1)
+
+
+def open_npy(
+    path: Path,
+    *,
+    axes: str | None,
+    fields: Sequence[str] | None,
+    lengths: float | Sequence[float] | None,
+    dt: float | None,
+) -> AxesTrajectories:
+    array = _load_npy(path)
+    attributes: dict[str, Any] = {"source": path.name, "format": "npy"}
+    info = _apebench_info(path)
+    if info is not None and axes is None:
+        axes = _apebench_axes(array, info, path.name)
+        lengths = info.get("domain_extent") if lengths is None else lengths
+        dt = info.get("dt") if dt is None else dt
+        # All of APEBench is periodic.
+        attributes |= {"format": "apebench", "boundary_conditions": "periodic", "apebench": info}
+    axes = need(axes, _axes_wanted(array), "name them (--axes btcxy)", path.name)
+    return AxesTrajectories(
+        [array],
+        axes,
+        fields=fields,
+        lengths=lengths,
+        dt=dt,
+        attributes=attributes,
+    )
+
+
+def open_npz(
+    path: Path,
+    *,
+    axes: str | None,
+    fields: Sequence[str] | None,
+    lengths: float | Sequence[float] | None,
+    dt: float | None,
+) -> AxesTrajectories:
+    """A `.npz` cannot be memory-mapped: its arrays are loaded."""
+    arrays = _load_npz(path)
+    largest = max(arrays.values(), key=lambda array: array.size)
+    axes = need(axes, _axes_wanted(largest), "name them (--axes btcxy)", path.name)
+    usable = {k: a for k, a in arrays.items() if a.ndim == len(axes)}
+    if not usable:
+        shapes = ", ".join(f"{k} {a.shape}" for k, a in arrays.items())
+        raise SplatopError(f"{path.name}: expected an array with the axes '{axes}', got {shapes}")
+    keys: tuple[str, ...] = tuple(usable)
+    if len(keys) == 1 and ("c" in axes or fields is None or fields[0] not in usable):
+        names = fields
+    elif "c" in axes:
+        raise SplatopError(
+            f"{path.name}: expected one array with a channel axis, got {', '.join(keys)}: "
+            "keep one in the file, or give axes without c and name the fields"
+        )
+    else:
+        names = keys = choose_fields(fields, keys)
+    common_shape({k: usable[k].shape for k in keys}, path.name)
+    return AxesTrajectories(
+        [usable[k] for k in keys],
+        axes,
+        fields=names,
+        lengths=lengths,
+        dt=dt,
+        attributes={"source": path.name, "format": "npz"},
+    )
+
+
+def _load_npy(path: Path) -> np.ndarray:
+    try:
+        array = np.load(path, mmap_mode="r", allow_pickle=False)
+    except ValueError as error:
+        raise _refused(path, str(error)) from error
+    return _checked(array, path, "the array")
+
+
+def _load_npz(path: Path) -> dict[str, np.ndarray]:
+    try:
+        with np.load(path, allow_pickle=False) as archive:
+            arrays = {name: _checked(archive[name], path, f"'{name}'") for name in archive.files}
+    except (ValueError, zipfile.BadZipFile, EOFError) as error:
+        if isinstance(error, SplatopError):
+            raise
+        raise _refused(path, str(error)) from error
+    if not arrays:
+        raise SplatopError(f"{path.name}: expected at least one array, got none")
+    return arrays
+
+
+def _refused(path: Path, reason: str) -> SplatopError:
+    if "object" in reason.lower() or "pickle" in reason.lower():
+        return SplatopError(
+            f"{path.name}: expected an array of numbers, got Python objects (a pickle), which are "
+            "never loaded because they can run code: save it again as a plain float array"
+        )
+    return SplatopError(
+        f"{path.name}: expected a complete NumPy file, it cannot be read ({reason}): "
+        "copy or write it again"
+    )
+
+
+def _checked(array: np.ndarray, path: Path, what: str) -> np.ndarray:
+    if not (np.issubdtype(array.dtype, np.floating) or np.issubdtype(array.dtype, np.integer)):
+        raise SplatopError(f"{path.name}: expected real numbers in {what}, got {array.dtype}")
+    return array
+
+
+def _axes_wanted(array: np.ndarray) -> str:
+    return f"the meaning of the {array.ndim} axes of its shape {array.shape}"
+
+
+def _apebench_info(path: Path) -> dict[str, Any] | None:
+    """The scenario in the `.json` beside `NAME.npy`, `NAME_train.npy` or `NAME_test.npy`."""
+    stem = path.stem.removesuffix("_train").removesuffix("_test")
+    for name in dict.fromkeys((path.stem, stem)):
+        metadata = path.with_name(f"{name}.json")
+        if metadata.is_file():
+            try:
+                content = json.loads(metadata.read_text())
+            except ValueError as error:
+                raise SplatopError(f"{metadata.name}: expected JSON, got {error}") from error
+            info = content.get("info", content) if isinstance(content, dict) else None
+            if isinstance(info, dict) and "num_spatial_dims" in info:
+                return info
+    return None
+
+
+def _apebench_axes(array: np.ndarray, info: Mapping[str, Any], source: str) -> str:
+    axes = "btc" + SPATIAL[: int(info["num_spatial_dims"])]
+    expected = (info.get("num_channels"), *[info.get("num_points")] * (len(axes) - 3))
+    agrees = array.ndim == len(axes) and all(
+        wanted in (None, got) for wanted, got in zip(expected, array.shape[2:], strict=True)
+    )
+    if not agrees:
+        raise SplatopError(
+            f"{source}: expected the shape (B, T, C, *N) with (C, *N) = {expected} of its .json, "
+            f"got {array.shape}: give the axes, or the right .json"
+        )
+    return axes

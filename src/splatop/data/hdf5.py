@@ -1,0 +1,50 @@
+"""Small, forgiving access to HDF5 files that others wrote."""
+
+from pathlib import Path
+from typing import Any
+
+import h5py
+import numpy as np
+
+from ..errors import SplatopError
+
+SIGNATURE = b"\x89HDF\r\n\x1a\n"
+
+
+def open_hdf5(path: Path) -> h5py.File:
+    try:
+        return h5py.File(path, "r")
+    except OSError as error:
+        if isinstance(error, PermissionError):
+            raise
+        reason = "it is truncated" if "truncated" in str(error) else str(error)
+        raise SplatopError(
+            f"expected a complete HDF5 file, {path} cannot be opened ({reason}): "
+            "copy or generate it again"
+        ) from error
+
+
+def datasets(parent: h5py.Group) -> dict[str, h5py.Dataset]:
+    return {name: item for name, item in parent.items() if isinstance(item, h5py.Dataset)}
+
+
+def group(parent: h5py.Group, name: str) -> h5py.Group | None:
+    item = parent.get(name)
+    return item if isinstance(item, h5py.Group) else None
+
+
+def numbers(dataset: h5py.Dataset, *, source: str) -> np.ndarray:
+    """The values of a small dataset, as float."""
+    if not np.issubdtype(dataset.dtype, np.number):
+        raise SplatopError(
+            f"{source}: expected numbers in {dataset.name}, got values of type {dataset.dtype}"
+        )
+    return np.asarray(dataset[()], float)
+
+
+def text(value: Any) -> str:
+    return value.decode() if isinstance(value, bytes) else str(value)
+
+
+def strings(values: Any) -> list[str]:
+    return [text(value) for value in np.atleast_1d(values)]

@@ -1,0 +1,196 @@
+"""Reading NetCDF and Zarr through xarray, by the names of their dimensions."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+import xarray as xr
+
+from ..errors import SplatopError
+from ..grid import Grid
+from .axes import (
+    SPATIAL,
+    as_lengths,
+    choose_fields,
+    common_shape,
+    name_channels,
+    need,
+    parse_axes,
+    to_standard,
+    uniform_spacing,
+)
+from .trajectories import Trajectories, checked_metadata
+
+# Names that leave no doubt. Others are named by the user, with `axes`.
+_LETTERS = {
+    **dict.fromkeys(("b", "batch", "trajectory", "sample", "member", "ensemble"), "b"),
+    **dict.fromkeys(("t", "time"), "t"),
+    **dict.fromkeys(("c", "channel", "component"), "c"),
+    **{letter: letter for letter in SPATIAL},
+}
+
+
+@dataclass(frozen=True)
+class _Variable:
+    """A variable over time and space, one letter for each of its dimensions."""
+
+    data: xr.DataArray
+    axes: str
+
+    @property
+    def shape(self) -> dict[str, int]:
+        return dict(zip(self.axes, self.data.shape, strict=True))
+
+    def dimension(self, letter: str) -> str:
+        return str(self.data.dims[self.axes.index(letter)])
+
+
+class LabelledTrajectories(Trajectories):
+    """Variables of an open xarray data set; a window reads only what it covers."""
+
+    def __init__(
+        self,
+        data: xr.Dataset,
+        *,
+        axes: str | None = None,
+        fields: Sequence[str] | None = None,
+        lengths: float | Sequence[float] | None = None,
+        dt: float | None = None,
+        source: str,
+    ):
+        self._data = data
+        states = _states(data, axes, source)
+        self._variables, self.fields = _channels(states, fields, source)
+        first = self._variables[0]
+        letters = sorted(first.axes)
+        common_shape(
+            {str(v.data.name): tuple(v.shape.get(k, 1) for k in letters) for v in self._variables},
+            source,
+        )
+        spatial = [letter for letter in SPATIAL if letter in first.axes]
+        points = tuple(first.shape[letter] for letter in spatial)
+        self.trajectories, self.frames = first.shape.get("b", 1), first.shape["t"]
+        given = as_lengths(lengths, len(spatial))
+        self.grid = Grid(points, given or tuple(_length(first, k, source) for k in spatial))
+        self.dt, self.fields, self.coefficients = checked_metadata(
+            (self.trajectories, self.frames, len(self.fields), *points),
+            dt if dt is not None else _spacing(first, "t", "the time step (--dt)", source),
+            self.fields,
+            _coefficients(data, first, self.trajectories),
+        )
+        self.attributes = {
+            "source": source,
+            "format": "xarray",
+            "boundary_conditions": _boundaries(data, source),
+        }
+
+    def read(self, trajectory: int, start: int, frames: int) -> np.ndarray:
+        parts = []
+        for variable in self._variables:
+            where: dict[str, int | slice] = {variable.dimension("t"): slice(start, start + frames)}
+            if "b" in variable.axes:
+                where[variable.dimension("b")] = trajectory
+            block = variable.data.isel(where).values
+            parts.append(to_standard(block, variable.axes.replace("b", "")))
+        return np.concatenate(parts, axis=1)
+
+    def close(self) -> None:
+        self._data.close()
+
+
+def is_zarr(path: Path) -> bool:
+    markers = ("zarr.json", ".zgroup", ".zmetadata", ".zarray")
+    return path.is_dir() and any((path / marker).exists() for marker in markers)
+
+
+def open_labelled(path: Path) -> xr.Dataset:
+    """The file with numbers as they are stored: times in the file's own unit."""
+    try:
+        if path.is_dir():
+            return xr.open_zarr(path, chunks=None, decode_times=False, consolidated=None)
+        return xr.open_dataset(path, decode_times=False)
+    except (ValueError, OSError, KeyError) as error:
+        if isinstance(error, PermissionError):
+            raise
+        raise SplatopError(
+            f"expected NetCDF or Zarr that xarray can open, {path} is not ({error}): "
+            "copy or write it again"
+        ) from error
+
+
+def _states(data: xr.Dataset, axes: str | None, source: str) -> dict[str, _Variable]:
+    found = {}
+    for name, variable in data.data_vars.items():
+        letters = [_LETTERS.get(str(dim).lower(), "?") for dim in variable.dims]
+        if axes is not None:
+            letters = list(axes) if variable.ndim == len(axes) else []
+        if "t" in letters and "x" in letters and "?" not in letters:
+            order = parse_axes("".join(letters), variable.ndim, source=source)
+            found[str(name)] = _Variable(variable, order)
+    if not found:
+        listed = ", ".join(f"{name} {tuple(v.dims)}" for name, v in data.data_vars.items())
+        raise SplatopError(
+            f"{source}: expected variables over the dimensions time and x (and trajectory, "
+            f"channel, y, z), got {listed or 'none'}: rename them, or give their order "
+            "(--axes btxy)"
+        )
+    return found
+
+
+def _channels(
+    states: dict[str, _Variable], fields: Sequence[str] | None, source: str
+) -> tuple[list[_Variable], tuple[str, ...]]:
+    stacked = [name for name, variable in states.items() if "c" in variable.axes]
+    if not stacked:
+        names = choose_fields(fields, states)
+        return [states[name] for name in names], names
+    if len(states) > 1:
+        raise SplatopError(
+            f"{source}: expected one variable with a channel dimension, or several without, "
+            f"got {', '.join(states)}: keep one, or split the channels"
+        )
+    variable = states[stacked[0]]
+    labels = variable.data.coords.get(variable.dimension("c"))
+    if fields is None and labels is not None and labels.dtype.kind in "UOST":
+        fields = [str(label) for label in labels.values]
+    return [variable], name_channels(fields, variable.shape["c"], source)
+
+
+def _spacing(variable: _Variable, letter: str, what: str, source: str) -> float:
+    name = variable.dimension(letter)
+    along = need(
+        variable.data.coords.get(name), f"coordinates along '{name}'", f"give {what}", source
+    )
+    if not np.issubdtype(along.dtype, np.number):
+        raise SplatopError(f"{source}: expected numbers along '{name}', got {along.dtype}")
+    return uniform_spacing(along.values, name, source=source)
+
+
+def _length(variable: _Variable, letter: str, source: str) -> float:
+    spacing = _spacing(variable, letter, "the lengths (--lengths)", source)
+    return variable.shape[letter] * spacing
+
+
+def _coefficients(
+    data: xr.Dataset, state: _Variable, trajectories: int
+) -> dict[str, np.ndarray | float]:
+    """Numbers without dimension, or with one value per trajectory."""
+    batch = (state.dimension("b"),) if "b" in state.axes else ()
+    return {
+        str(name): np.broadcast_to(np.asarray(variable.values, float), (trajectories,))
+        for name, variable in data.data_vars.items()
+        if variable.dims in ((), batch) and np.issubdtype(variable.dtype, np.number)
+    }
+
+
+def _boundaries(data: xr.Dataset, source: str) -> str:
+    stated = data.attrs.get("boundary_conditions")
+    if stated is None:
+        return "not stated"
+    if str(stated).lower() != "periodic":
+        raise SplatopError(
+            f"{source}: expected periodic boundaries, got boundary_conditions = '{stated}': "
+            "only periodic boxes are supported"
+        )
+    return "periodic"
