@@ -1,1 +1,278 @@
 """Commands on data sets: benchmarks, generate, inspect, convert."""
+
+import contextlib
+import time
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
+
+from .. import data
+from ..benchmarks import BENCHMARKS, Benchmark, get_benchmark
+from ..errors import SplatopError
+from .app import JsonOption, app, console, errors, print_json
+
+FileArgument = Annotated[Path, typer.Argument(metavar="FILE", help="A file of trajectories.")]
+AxesOption = Annotated[
+    str | None,
+    typer.Option(help="Order of the axes where the file does not say: letters of b t c x y z."),
+]
+FieldsOption = Annotated[
+    str | None, typer.Option(help="Fields to read, or names of the channels: u,v,p.")
+]
+LengthsOption = Annotated[
+    str | None, typer.Option(help="Side lengths of the box: 1 for all axes, or 1,2,1.")
+]
+DtOption = Annotated[float | None, typer.Option(help="Time between frames.")]
+PeriodicOption = Annotated[
+    bool, typer.Option("--periodic", help="Take the data as periodic without looking.")
+]
+
+
+@app.command()
+def benchmarks(json: JsonOption = False) -> None:
+    """List the benchmarks with their equation and parameters."""
+    if json:
+        print_json([_describe(benchmark) for benchmark in BENCHMARKS.values()])
+        return
+    for benchmark in BENCHMARKS.values():
+        numbers = [f"{k} = {v:g}" for k, v in benchmark.coefficients.items()]
+        numbers += [f"{k} in [{a:g}, {b:g}]" for k, (a, b) in benchmark.coefficient_ranges.items()]
+        lines = [
+            f"{benchmark.name}: {benchmark.title}",
+            *benchmark.equation_text.split("; "),
+            ", ".join(numbers),
+            f"grid {benchmark.points}^{benchmark.dims}, dt = {benchmark.dt:g}, "
+            f"fields {', '.join(benchmark.fields)}, filter {_filter_text(benchmark)}",
+        ]
+        console.print("\n    ".join(lines), highlight=False, markup=False, soft_wrap=True)
+    first = next(iter(BENCHMARKS.values()))
+    console.print(
+        f"Each: {first.train_trajectories} trajectories of {first.train_steps} steps to train, "
+        f"{first.test_trajectories} of {first.test_steps} to test.",
+        highlight=False,
+    )
+
+
+@app.command()
+def generate(
+    benchmark: Annotated[
+        str, typer.Argument(metavar="BENCHMARK", help="A name from `splatop benchmarks`.")
+    ],
+    out: Annotated[Path, typer.Option(help="The HDF5 file to write.")],
+    split: Annotated[str, typer.Option(help="train or test.")] = "train",
+    trajectories: Annotated[int | None, typer.Option(help="How many; else the paper's.")] = None,
+    steps: Annotated[int | None, typer.Option(help="Of each; else the paper's.")] = None,
+    points: Annotated[int | None, typer.Option(help="Per axis; else the paper's.")] = None,
+    reduced: Annotated[
+        bool,
+        typer.Option("--reduced", help="A small set: 64^2 or 24^3 points, 64 + 8 trajectories."),
+    ] = False,
+    seed: Annotated[int, typer.Option(help="Same seed, same bits.")] = 0,
+) -> None:
+    """Write reference trajectories of a benchmark."""
+    _check_output(out)
+    chosen = get_benchmark(benchmark)
+    started = time.perf_counter()
+    with progress_bar(f"generating {chosen.name}") as progress:
+        data.generate_to_file(
+            chosen.reduced() if reduced else chosen,
+            out,
+            split=split,
+            trajectories=trajectories,
+            steps=steps,
+            points=points,
+            seed=seed,
+            progress=progress,
+        )
+    _report_written(out, started)
+
+
+@app.command()
+def inspect(
+    file: FileArgument,
+    json: JsonOption = False,
+    plot: Annotated[Path | None, typer.Option(help="Draw a few frames into this picture.")] = None,
+    axes: AxesOption = None,
+    fields: FieldsOption = None,
+    lengths: LengthsOption = None,
+    dt: DtOption = None,
+    periodic: PeriodicOption = False,
+) -> None:
+    """Say what a file holds: fields, grid, ranges, spectrum, frames that are not finite."""
+    with open_data(
+        file, axes=axes, fields=fields, lengths=lengths, dt=dt, periodic=periodic
+    ) as trajectories:
+        with progress_bar("reading") as progress:
+            summary = data.summarize(trajectories, progress=progress)
+        if plot is not None:
+            data.plot(trajectories, plot)
+    if json:
+        print_json(summary)
+    else:
+        _print_summary(summary)
+
+
+@app.command()
+def convert(
+    source: Annotated[Path, typer.Argument(metavar="IN", help="A file of trajectories.")],
+    out: Annotated[Path, typer.Argument(metavar="OUT", help="The HDF5 file to write.")],
+    axes: AxesOption = None,
+    fields: FieldsOption = None,
+    lengths: LengthsOption = None,
+    dt: DtOption = None,
+    periodic: PeriodicOption = False,
+    compress: Annotated[
+        bool, typer.Option("--compress", help="Smaller by a sixth, slower to sample from.")
+    ] = False,
+) -> None:
+    """Write a file of any format that is read as HDF5 in the layout of The Well."""
+    _check_output(out)
+    started = time.perf_counter()
+    with (
+        open_data(
+            source, axes=axes, fields=fields, lengths=lengths, dt=dt, periodic=periodic
+        ) as trajectories,
+        progress_bar("converting") as progress,
+    ):
+        data.save_trajectories(out, trajectories, compress=compress, progress=progress)
+    _report_written(out, started)
+
+
+def open_data(
+    file: Path,
+    *,
+    axes: str | None = None,
+    fields: str | None = None,
+    lengths: str | None = None,
+    dt: float | None = None,
+    periodic: bool = False,
+) -> data.Trajectories:
+    """Open a file with the options as they come from the command line."""
+    return data.open_trajectories(
+        file,
+        axes=axes,
+        fields=_names(fields),
+        lengths=_numbers(lengths),
+        dt=dt,
+        periodic=True if periodic else None,
+    )
+
+
+@contextlib.contextmanager
+def progress_bar(description: str) -> Iterator[data.Progress]:
+    """A bar on standard error, if it is a terminal, moved by calls with (done, total)."""
+    bar = Progress(
+        TextColumn("{task.description}"),
+        BarColumn(),
+        MofNCompleteColumn(),
+        TimeRemainingColumn(),
+        console=errors,
+        transient=True,
+        disable=not errors.is_terminal,
+    )
+    with bar:
+        task = bar.add_task(description, total=None)
+        yield lambda done, total: bar.update(task, completed=done, total=total)
+
+
+def _describe(benchmark: Benchmark) -> dict[str, Any]:
+    small = benchmark.reduced()
+    return {
+        "name": benchmark.name,
+        "title": benchmark.title,
+        "equation": benchmark.equation_text,
+        "fields": list(benchmark.fields),
+        "coefficients": dict(benchmark.coefficients),
+        "coefficient_ranges": {k: list(v) for k, v in benchmark.coefficient_ranges.items()},
+        "points": list(benchmark.grid.points),
+        "lengths": list(benchmark.lengths),
+        "dt": benchmark.dt,
+        "channels": benchmark.channels,
+        "initial_cutoff": benchmark.initial_cutoff,
+        "paper_filter": _filter_text(benchmark),
+        "paper_anchors": benchmark.paper_anchors,
+        "train": dict(zip(("trajectories", "steps"), benchmark.size("train"), strict=True)),
+        "test": dict(zip(("trajectories", "steps"), benchmark.size("test"), strict=True)),
+        "mean_evolves": benchmark.mean_evolves,
+        "reduced_points": list(small.grid.points),
+    }
+
+
+def _filter_text(benchmark: Benchmark) -> str:
+    chosen = benchmark.paper_filter
+    width = getattr(chosen, "width", 0.0)
+    return f"{'smooth' if width else 'sharp'} {getattr(chosen, 'cutoff', 0.0):g}" + (
+        f", width {width:g}" if width else ""
+    )
+
+
+def _check_output(out: Path) -> None:
+    if out.suffix.lower() not in (".h5", ".hdf5"):
+        raise SplatopError(
+            f"expected an output named .h5 or .hdf5, got {out}: it is written as HDF5"
+        )
+
+
+def _report_written(out: Path, started: float) -> None:
+    with data.open_trajectories(out) as written:
+        shape = " x ".join(map(str, written.shape))
+    size, seconds = out.stat().st_size / 1e6, time.perf_counter() - started
+    console.print(
+        f"wrote {out}: {shape} (trajectories, frames, channels, points), "
+        f"{size:.1f} MB in {seconds:.1f} s",
+        highlight=False,
+        markup=False,
+        soft_wrap=True,
+    )
+
+
+def _print_summary(summary: dict[str, Any]) -> None:
+    points = " x ".join(map(str, summary["points"]))
+    lines = [
+        f"{summary['source']} ({summary['format']}, {summary['gigabytes']:.3g} GB in float32)",
+        f"  {summary['trajectories']} trajectories of {summary['frames']} frames, "
+        f"dt = {summary['dt']:g}",
+        f"  grid {points}, lengths {', '.join(f'{x:g}' for x in summary['lengths'])}, "
+        f"boundary {summary['boundary_conditions']}",
+    ]
+    for name, values in summary["coefficients"].items():
+        lines.append(f"  coefficient {name}: {_interval(values)}")
+    for name, values in summary["ranges"].items():
+        text = "no finite value"
+        if values:
+            text = f"{_interval(values)}, mean {values['mean']:.3g}, std {values['std']:.3g}"
+        lines.append(f"  field {name}: {text}")
+    spectrum = summary["spectrum"]
+    holds = ", ".join(f"{float(s):.6g} up to {k}" for s, k in spectrum["holds"].items())
+    if holds:
+        lines.append(f"  energy without mean, share up to wavenumber: {holds}")
+    if spectrum["tail"] is not None:
+        lines.append(f"  energy at the highest wavenumbers: {spectrum['tail']:.1e} of the largest")
+    bad = summary["not_finite"]
+    lines.append(f"  NaN or infinite: {bad['frames'] or 'none'}")
+    lines += [
+        f"    trajectory {w['trajectory']}, step {w['step']}, {w['field']}" for w in bad["first"]
+    ]
+    lines += [f"  {name}: {value}" for name, value in summary["attributes"].items()]
+    console.print("\n".join(lines), highlight=False, markup=False, soft_wrap=True)
+
+
+def _interval(values: dict[str, float]) -> str:
+    low, high = values["min"], values["max"]
+    return f"{low:.6g}" if low == high else f"{low:.6g} to {high:.6g}"
+
+
+def _names(text: str | None) -> list[str] | None:
+    return None if text is None else [name.strip() for name in text.split(",")]
+
+
+def _numbers(text: str | None) -> list[float] | None:
+    if text is None:
+        return None
+    try:
+        return [float(part) for part in text.split(",")]
+    except ValueError:
+        raise SplatopError(f"expected lengths such as 1 or 1,2, got '{text}'") from None

@@ -1,4 +1,4 @@
-"""Data sets of trajectories: generate, read, write and sample them."""
+"""Data sets of trajectories: generate, read, write, sample and describe them."""
 
 from .generate import generate as generate
 from .generate import generate_to_file as generate_to_file
@@ -6,7 +6,11 @@ from .open import open_trajectories as open_trajectories
 from .reference import reference_stepper as reference_stepper
 from .sampler import Batch as Batch
 from .sampler import WindowSampler as WindowSampler
+from .summary import plot as plot
+from .summary import spectrum as spectrum
+from .summary import summarize as summarize
 from .trajectories import ArrayTrajectories as ArrayTrajectories
 from .trajectories import Trajectories as Trajectories
 from .trajectories import in_memory as in_memory
+from .well_writer import Progress as Progress
 from .well_writer import save_trajectories as save_trajectories

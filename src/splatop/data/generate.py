@@ -1,6 +1,6 @@
 """Reference trajectories of a benchmark, into memory or streamed into a file."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -62,10 +62,9 @@ def generate(
             f"{gibibytes:.1f} GiB: use generate_to_file, or ask for fewer trajectories or points"
         )
     array = np.empty(shape, np.float32)
-    coefficients = []
-    for index, (drawn, states) in enumerate(_solutions(plan)):
+    coefficients = _coefficients(plan)
+    for index, states in enumerate(_solutions(plan, coefficients)):
         array[index] = states
-        coefficients.append(drawn)
         if progress:
             progress(index + 1, plan.trajectories)
     return ArrayTrajectories(
@@ -73,7 +72,7 @@ def generate(
         plan.benchmark.grid,
         dt=plan.benchmark.dt,
         fields=plan.benchmark.fields,
-        coefficients={k: np.array([c[k] for c in coefficients]) for k in coefficients[0]},
+        coefficients=coefficients,
         attributes=plan.attributes,
     )
 
@@ -91,11 +90,18 @@ def generate_to_file(
 ) -> None:
     """As `generate`, written trajectory by trajectory; the file appears when it is complete."""
     plan = _plan(benchmark, split, trajectories, steps, points, seed)
-    reduced = plan.benchmark
-    layout = Layout(_shape(plan), reduced.grid, reduced.dt, reduced.fields, plan.attributes)
-    with writing(path, layout) as append:
-        for index, (drawn, states) in enumerate(_solutions(plan)):
-            append(states, drawn)
+    coefficients = _coefficients(plan)
+    layout = Layout(
+        _shape(plan),
+        plan.benchmark.grid,
+        plan.benchmark.dt,
+        plan.benchmark.fields,
+        coefficients,
+        plan.attributes,
+    )
+    with writing(path, layout) as write:
+        for index, states in enumerate(_solutions(plan, coefficients)):
+            write(index, 0, states)
             if progress:
                 progress(index + 1, plan.trajectories)
 
@@ -127,8 +133,19 @@ def _shape(plan: _Plan) -> tuple[int, ...]:
     return (plan.trajectories, plan.steps + 1, benchmark.channels, *benchmark.grid.points)
 
 
-def _solutions(plan: _Plan) -> Iterator[tuple[dict[str, float], np.ndarray]]:
-    """Coefficients and states `(T, C, *N)` of each trajectory.
+def _coefficients(plan: _Plan) -> dict[str, np.ndarray]:
+    drawn = [
+        draw_coefficients(plan.benchmark, trajectory_keys(plan.seed, plan.split, index)[0])
+        for index in range(plan.trajectories if plan.benchmark.coefficient_ranges else 1)
+    ]
+    return {
+        name: np.broadcast_to([float(one[name]) for one in drawn], (plan.trajectories,))
+        for name in drawn[0]
+    }
+
+
+def _solutions(plan: _Plan, coefficients: Mapping[str, np.ndarray]) -> Iterator[np.ndarray]:
+    """The states `(T, C, *N)` of each trajectory.
 
     One trajectory at a time: the bits then depend on its own key alone, never on a batch, and the
     working set stays in cache and below 1 GB for every benchmark. The next one is computed while
@@ -143,15 +160,16 @@ def _solutions(plan: _Plan) -> Iterator[tuple[dict[str, float], np.ndarray]]:
         states = rollout(stepper, u0, {**fixed, **varying}, steps=plan.steps)
         return jnp.concatenate([u0[None], states])
 
-    def start(index: int):
-        coefficient_key, state_key = trajectory_keys(plan.seed, plan.split, index)
-        drawn = draw_coefficients(plan.benchmark, coefficient_key)
-        varying = {k: v for k, v in drawn.items() if k not in fixed}
-        return drawn, solve(state_key, varying)
+    def start(index: int) -> jax.Array:
+        varying = {
+            name: jnp.asarray(coefficients[name][index])
+            for name in plan.benchmark.coefficient_ranges
+        }
+        return solve(trajectory_keys(plan.seed, plan.split, index)[1], varying)
 
     ahead = start(0)
     for index in range(plan.trajectories):
-        drawn, states = ahead
+        states = ahead
         if index + 1 < plan.trajectories:
             ahead = start(index + 1)
-        yield {k: float(v) for k, v in drawn.items()}, np.asarray(jax.device_get(states))
+        yield np.asarray(states)

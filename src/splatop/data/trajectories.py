@@ -1,7 +1,7 @@
 """What every data set is: trajectories of named fields on a grid, read window by window."""
 
 import abc
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from typing import Any
 
 import numpy as np
@@ -10,6 +10,7 @@ from ..errors import SplatopError
 from ..grid import Grid
 
 GIBIBYTE = 2**30
+_BLOCK_BYTES = 2**26
 
 
 class Trajectories(abc.ABC):
@@ -68,6 +69,14 @@ class Trajectories(abc.ABC):
             window[...] = self.read(int(trajectory), int(start), frames)
             self._check_finite(window, int(trajectory), int(start))
         return out
+
+    def blocks(self) -> Iterator[tuple[int, int, int]]:
+        """(trajectory, start, frames) of blocks that cover the data, each small enough to hold."""
+        frame_bytes = 4 * int(np.prod(self.shape[2:]))
+        most = max(1, _BLOCK_BYTES // frame_bytes)
+        for trajectory in range(self.trajectories):
+            for start in range(0, self.frames, most):
+                yield trajectory, start, min(most, self.frames - start)
 
     def trajectory_coefficients(self, trajectory: int) -> dict[str, float]:
         return {name: float(values[trajectory]) for name, values in self.coefficients.items()}

@@ -17,7 +17,7 @@ from .axes import SPATIAL
 from .trajectories import Trajectories, checked_metadata
 
 Progress = Callable[[int, int], None]
-Append = Callable[[np.ndarray, Mapping[str, float]], None]
+Write = Callable[[int, int, np.ndarray], None]
 
 # The attribute that keeps what The Well has no place for: channel order, exact dt and lengths.
 OURS = "splatop"
@@ -28,16 +28,17 @@ _CHUNK_BYTES = 64 * 1024
 
 @dataclass(frozen=True)
 class Layout:
-    """What a data set's header says; `shape` is `(B, T, C, *N)`."""
+    """What a data set's header says: `shape` is `(B, T, C, *N)`, coefficients are `(B,)` each."""
 
     shape: tuple[int, ...]
     grid: Grid
     dt: float
     fields: tuple[str, ...]
+    coefficients: Mapping[str, np.ndarray]
     attributes: Mapping[str, Any]
 
     def __post_init__(self):
-        checked_metadata(self.shape, self.dt, self.fields, {})
+        checked_metadata(self.shape, self.dt, self.fields, self.coefficients)
 
 
 def save_trajectories(
@@ -47,27 +48,27 @@ def save_trajectories(
     compress: bool = False,
     progress: Progress | None = None,
 ) -> None:
-    """Write any trajectories as our HDF5, one at a time; the file appears when it is complete."""
+    """Write any trajectories as our HDF5, block by block; the file appears when complete."""
     layout = Layout(
         trajectories.shape,
         trajectories.grid,
         trajectories.dt,
         trajectories.fields,
+        trajectories.coefficients,
         trajectories.attributes,
     )
-    with writing(path, layout, compress=compress) as append:
-        for index in range(trajectories.trajectories):
-            states = trajectories.window(index, 0, trajectories.frames)
-            append(states, trajectories.trajectory_coefficients(index))
+    with writing(path, layout, compress=compress) as write:
+        for index, start, count in trajectories.blocks():
+            write(index, start, trajectories.window(index, start, count))
             if progress:
                 progress(index + 1, trajectories.trajectories)
 
 
 @contextlib.contextmanager
-def writing(path: str | Path, layout: Layout, *, compress: bool = False) -> Iterator[Append]:
-    """A function that appends one trajectory `(T, C, *N)` with its coefficients.
+def writing(path: str | Path, layout: Layout, *, compress: bool = False) -> Iterator[Write]:
+    """A function that writes states `(n, C, *N)` of a trajectory from a step on.
 
-    The file appears when all `shape[0]` of them were appended and the block ended.
+    The file appears when all states were written and the block ended.
     """
     expected = 0 if compress else 4 * int(np.prod(layout.shape, dtype=np.int64))
     with (
@@ -77,27 +78,24 @@ def writing(path: str | Path, layout: Layout, *, compress: bool = False) -> Iter
         _write_header(file, layout, name=Path(path).stem)
         vectors = group_vectors(layout.fields, layout.grid.dims)
         datasets = [_create(file, layout, name, compress) for name in vectors]
-        coefficients: list[dict[str, float]] = []
+        written = np.zeros(layout.shape[:2], bool)
 
-        def append(states: np.ndarray, drawn: Mapping[str, float]) -> None:
-            index = len(coefficients)
-            if states.shape != layout.shape[1:] or index == layout.shape[0]:
+        def write(trajectory: int, start: int, states: np.ndarray) -> None:
+            if states.shape[1:] != layout.shape[2:]:
                 raise SplatopError(
-                    f"expected {layout.shape[0]} trajectories of shape {layout.shape[1:]}, "
-                    f"got number {index + 1} of shape {states.shape}"
+                    f"expected states of shape {layout.shape[2:]}, got {states.shape[1:]}"
                 )
+            here = (trajectory, slice(start, start + len(states)))
             for channels, dataset in zip(vectors.values(), datasets, strict=True):
                 part = np.moveaxis(states[:, list(channels)], 1, -1)
-                dataset[index] = part if is_vector(channels) else part[..., 0]
-            coefficients.append({name: float(value) for name, value in drawn.items()})
+                dataset[here] = part if is_vector(channels) else part[..., 0]
+            written[here] = True
 
-        yield append
-        if len(coefficients) != layout.shape[0]:
+        yield write
+        if not written.all():
             raise SplatopError(
-                f"expected {layout.shape[0]} trajectories, got {len(coefficients)}: "
-                f"{path} was not written"
+                f"expected {written.size} frames, got {written.sum()}: {path} was not written"
             )
-        _write_coefficients(file, coefficients)
 
 
 def group_vectors(fields: tuple[str, ...], dims: int) -> dict[str, tuple[int, ...]]:
@@ -175,6 +173,7 @@ def _write_header(file: h5py.File, layout: Layout, *, name: str) -> None:
     ]
     for rank, stored in enumerate(names):
         file.create_group(f"t{rank}_fields").attrs["field_names"] = _strings(stored)
+    _write_coefficients(file, layout.coefficients)
 
 
 def _create(file: h5py.File, layout: Layout, name: str, compress: bool) -> h5py.Dataset:
@@ -196,19 +195,17 @@ def _create(file: h5py.File, layout: Layout, name: str, compress: bool) -> h5py.
     return dataset
 
 
-def _write_coefficients(file: h5py.File, coefficients: list[dict[str, float]]) -> None:
-    names = list(coefficients[0])
-    values = {name: np.array([one[name] for one in coefficients]) for name in names}
-    constant = [name for name in names if (values[name] == values[name][0]).all()]
+def _write_coefficients(file: h5py.File, coefficients: Mapping[str, np.ndarray]) -> None:
+    constant = [name for name, values in coefficients.items() if (values == values[0]).all()]
     file.attrs["simulation_parameters"] = _strings(constant)
     scalars = file.create_group("scalars")
-    scalars.attrs["field_names"] = _strings(names)
-    for name in names:
+    scalars.attrs["field_names"] = _strings(list(coefficients))
+    for name, values in coefficients.items():
         varies = name not in constant
-        scalars[name] = values[name] if varies else values[name][0]
+        scalars[name] = values if varies else values[0]
         _set(scalars[name], sample_varying=varies, time_varying=False)
         if not varies:
-            file.attrs[name] = values[name][0]
+            file.attrs[name] = values[0]
 
 
 def _set(item: h5py.HLObject, **attributes: Any) -> None:

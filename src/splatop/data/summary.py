@@ -1,0 +1,166 @@
+"""What a data set holds: ranges, spectrum, frames that are not finite, and a picture."""
+
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from matplotlib.figure import Figure
+
+from ..errors import SplatopError
+from ..spectral import radial_spectrum
+from .atomic import complete_or_absent
+from .trajectories import Trajectories
+from .well_writer import Progress
+
+_SPECTRUM_FRAMES = 64
+_LISTED = 20
+_SHARES = (0.99, 0.9999, 0.999999)
+
+
+def summarize(trajectories: Trajectories, *, progress: Progress | None = None) -> dict[str, Any]:
+    """Everything worth knowing before training, ready for JSON. Reads every frame once."""
+    ranges = _Ranges(trajectories.fields)
+    bad: list[dict[str, Any]] = []
+    for index, start, count in trajectories.blocks():
+        states = trajectories.read(index, start, count)
+        flat = states.reshape(*states.shape[:2], -1)
+        for step, channel in np.argwhere(~np.isfinite(flat).all(axis=-1)):
+            field = trajectories.fields[channel]
+            bad.append({"trajectory": index, "step": start + int(step), "field": field})
+        ranges.add(flat)
+        if progress:
+            progress(index + 1, trajectories.trajectories)
+    attributes = dict(trajectories.attributes)
+    return {
+        "source": attributes.pop("source", None),
+        "format": attributes.pop("format", None),
+        "boundary_conditions": attributes.pop("boundary_conditions", None),
+        "fields": list(trajectories.fields),
+        "trajectories": trajectories.trajectories,
+        "frames": trajectories.frames,
+        "points": list(trajectories.grid.points),
+        "lengths": list(trajectories.grid.lengths),
+        "dt": trajectories.dt,
+        "gigabytes": trajectories.nbytes / 1e9,
+        "coefficients": {
+            name: {"min": float(values.min()), "max": float(values.max())}
+            for name, values in trajectories.coefficients.items()
+        },
+        "ranges": ranges.summary(),
+        "spectrum": spectrum(trajectories),
+        "not_finite": {"frames": len(bad), "first": bad[:_LISTED]},
+        "attributes": attributes,
+    }
+
+
+def spectrum(trajectories: Trajectories) -> dict[str, Any]:
+    """Mean energy per shell over frames spread through the data, and how far it has decayed.
+
+    `holds` gives the wavenumber below which a share of the energy without the mean lies; `tail` is
+    the energy of the highest eighth of the shells per shell, relative to the largest shell.
+    """
+    count = min(_SPECTRUM_FRAMES, trajectories.trajectories * trajectories.frames)
+    flat = np.linspace(0, trajectories.trajectories * trajectories.frames - 1, count).astype(int)
+    energies = []
+    for index, step in zip(*np.divmod(flat, trajectories.frames), strict=True):
+        state = trajectories.read(int(index), int(step), 1)[0]
+        if np.isfinite(state).all():
+            energies.append(np.asarray(radial_spectrum(state, trajectories.grid.lengths), float))
+    if not energies:
+        return {"frames": 0, "energy": [], "holds": {}, "tail": None}
+    energy = np.mean(energies, axis=0)
+    fluctuation = energy[1:]
+    total, largest = fluctuation.sum(), fluctuation.max(initial=0.0)
+    cumulative = np.cumsum(fluctuation) / total if total > 0 else np.ones_like(fluctuation)
+    tail = fluctuation[-max(1, len(fluctuation) // 8) :]
+    return {
+        "frames": len(energies),
+        "energy": energy.tolist(),
+        "holds": {f"{share:g}": _reaches(cumulative, share) for share in _SHARES},
+        "tail": float(tail.mean() / largest) if largest > 0 else None,
+    }
+
+
+def _reaches(cumulative: np.ndarray, share: float) -> int:
+    """The wavenumber, from 1, up to which this share of the energy lies."""
+    return int(np.argmax(cumulative >= min(share, cumulative[-1]))) + 1
+
+
+def plot(trajectories: Trajectories, path: str | Path) -> None:
+    """Draw a few frames of the first trajectory, one row per field, and the spectrum."""
+    path = Path(path)
+    if path.suffix.lower() not in (".png", ".pdf", ".svg"):
+        raise SplatopError(f"expected a picture named .png, .pdf or .svg, got {path.name}")
+    steps = np.unique(np.linspace(0, trajectories.frames - 1, 4).astype(int))
+    rows, columns = len(trajectories.fields), len(steps) + 1
+    figure = Figure(figsize=(2.6 * columns, 2.5 * rows), layout="constrained")
+    axes = figure.subplots(rows, columns, squeeze=False)
+    frames = [trajectories.read(0, int(step), 1)[0] for step in steps]
+    for row, name in enumerate(trajectories.fields):
+        limit = max(float(np.nanmax(np.abs(frame[row]), initial=0.0)) for frame in frames) or 1.0
+        for ax, step, frame in zip(axes[row], steps, frames, strict=False):
+            _draw(ax, frame[row], limit, trajectories)
+            ax.set_title(f"{name}, t = {step * trajectories.dt:g}", fontsize=9)
+    energy = spectrum(trajectories)["energy"]
+    axes[0][-1].semilogy(range(1, len(energy)), np.maximum(energy[1:], 1e-30))
+    axes[0][-1].set_title("energy per wavenumber", fontsize=9)
+    for ax in axes[1:, -1]:
+        ax.axis("off")
+    with complete_or_absent(path) as partial:
+        figure.savefig(partial, format=path.suffix[1:].lower(), dpi=120)
+
+
+def _draw(ax: Any, state: np.ndarray, limit: float, trajectories: Trajectories) -> None:
+    lengths = trajectories.grid.lengths
+    if state.ndim == 1:
+        ax.plot(trajectories.grid.coordinates()[0], state)
+        ax.set_ylim(-1.05 * limit, 1.05 * limit)
+        return
+    if state.ndim == 3:
+        state = state[..., state.shape[-1] // 2]
+    ax.imshow(
+        state.T,
+        origin="lower",
+        extent=(0, lengths[0], 0, lengths[1]),
+        cmap="RdBu_r",
+        vmin=-limit,
+        vmax=limit,
+    )
+
+
+class _Ranges:
+    """Least, greatest, mean and spread of each field, over finite values."""
+
+    def __init__(self, fields: tuple[str, ...]):
+        self.fields = fields
+        self.least = np.full(len(fields), np.inf)
+        self.greatest = np.full(len(fields), -np.inf)
+        self.count, self.sum, self.squares = np.zeros((3, len(fields)))
+
+    def add(self, states: np.ndarray) -> None:
+        finite = np.isfinite(states)
+        whole = finite.all()
+        for channel in range(len(self.fields)):
+            values = states[:, channel] if whole else states[:, channel][finite[:, channel]]
+            if values.size:
+                self.least[channel] = min(self.least[channel], values.min())
+                self.greatest[channel] = max(self.greatest[channel], values.max())
+                self.count[channel] += values.size
+                self.sum[channel] += values.sum(dtype=float)
+                self.squares[channel] += np.square(values, dtype=float).sum()
+
+    def summary(self) -> dict[str, dict[str, float] | None]:
+        out: dict[str, dict[str, float] | None] = {}
+        for channel, name in enumerate(self.fields):
+            if not self.count[channel]:
+                out[name] = None
+                continue
+            mean = self.sum[channel] / self.count[channel]
+            variance = self.squares[channel] / self.count[channel] - mean**2
+            out[name] = {
+                "min": float(self.least[channel]),
+                "max": float(self.greatest[channel]),
+                "mean": float(mean),
+                "std": float(np.sqrt(max(variance, 0.0))),
+            }
+        return out
