@@ -1,8 +1,12 @@
 """The real discrete Fourier transform cut to a few modes per axis, as small matrix products.
 
-An FNO keeps so few modes that multiplying by the columns of the DFT matrix beats the FFT. Fields
+An FNO keeps so few modes that products with the columns of the DFT matrix beat the FFT. Fields
 are laid out `(*leading axes, channel, last axis)`: each axis is then transformed by one plain
 matrix product, with no transposition in between.
+
+Everything between field and field stays real. `analysis` gives products of cosines and sines
+along the leading axes with a complex mode along the last; `to_modes` turns them into the complex
+modes of `rfftn`, and `from_modes` is its transpose.
 """
 
 from functools import lru_cache
@@ -13,6 +17,10 @@ from jax.lax import Precision
 from jaxtyping import Array, Float
 
 from ..errors import SplatopError
+
+Hidden = Float[Array, "*N C last"]
+Waves = Float[Array, "*R C M"]
+Modes = tuple[Float[Array, "*K C m"], Float[Array, "*K C m"]]
 
 
 def check_modes(points: tuple[int, ...], modes: tuple[int, ...]) -> None:
@@ -29,55 +37,78 @@ def check_modes(points: tuple[int, ...], modes: tuple[int, ...]) -> None:
         )
 
 
-def forward(h: Float[Array, "*N C last"], modes: tuple[int, ...]) -> Float[Array, "*K C 2 m"]:
-    """The kept modes of `rfftn`; real and imaginary part along the second axis from the end."""
-    dims = len(modes)
-    points = (*h.shape[: dims - 1], h.shape[-1])
-    matrix = jnp.asarray(_last_forward(points[-1], modes[-1]), h.dtype)
-    z = jnp.matmul(h, matrix, precision=Precision.HIGHEST)
-    z = z.reshape(*h.shape[:-1], 2, modes[-1])
-    for axis in range(dims - 2, -1, -1):
-        z = _leading_forward(z, axis, modes[axis])
+def analysis(h: Hidden, modes: tuple[int, ...]) -> Waves:
+    """Coefficients on cosines and sines `0 ... m` of each leading axis and on `exp(-ik.)` of the last.
+
+    Leading axes: m + 1 cosines, then m + 1 sines. Last axis: m real parts, then m imaginary ones.
+    Scaled so that the coefficient of the constant is the mean.
+    """
+    z = _product(h, _last_analysis(h.shape[-1], modes[-1]))
+    for axis in reversed(range(len(modes) - 1)):
+        z = _along(_leading(h.shape[axis], modes[axis]) / h.shape[axis], z, axis)
     return z
 
 
-def inverse(z: Float[Array, "*K C 2 m"], points: tuple[int, ...]) -> Float[Array, "*N C last"]:
-    """The real field of these modes, all others zero: `irfftn`."""
+def synthesis(z: Waves, points: tuple[int, ...]) -> Hidden:
+    """The real field of these coefficients."""
     for axis, n in enumerate(points[:-1]):
-        z = _leading_inverse(z, axis, n)
-    modes = z.shape[-1]
-    matrix = jnp.asarray(_last_inverse(points[-1], modes), z.dtype)
-    return jnp.matmul(z.reshape(*z.shape[:-2], 2 * modes), matrix, precision=Precision.HIGHEST)
+        z = _along(_leading(n, z.shape[axis] // 2 - 1).T, z, axis)
+    return _product(z, _last_synthesis(points[-1], z.shape[-1] // 2))
 
 
-def _leading_forward(z: Array, axis: int, modes: int) -> Array:
-    matrix = jnp.asarray(_waves(z.shape[axis], modes), z.dtype)
+def to_modes(z: Waves) -> Modes:
+    """Real and imaginary parts of the modes `0 ... m - 1, -1 ... -m` of each leading axis."""
+    real, imag = jnp.split(z, 2, axis=-1)
+    for axis in range(z.ndim - 2):
+        cos_r, sin_r = jnp.split(real, 2, axis=axis)
+        cos_i, sin_i = jnp.split(imag, 2, axis=axis)
+        up, down = _rows(axis, slice(None, -1)), _rows(axis, slice(1, None))
+        real = jnp.concatenate([(cos_r + sin_i)[up], (cos_r - sin_i)[down]], axis=axis)
+        imag = jnp.concatenate([(cos_i - sin_r)[up], (cos_i + sin_r)[down]], axis=axis)
+    return real, imag
+
+
+def from_modes(modes: Modes) -> Waves:
+    """The transpose of `to_modes`, which is also the way back to waves that `synthesis` needs."""
+    real, imag = modes
+    for axis in range(real.ndim - 2):
+        up_r, down_r = _spread(real, axis)
+        up_i, down_i = _spread(imag, axis)
+        real = jnp.concatenate([up_r + down_r, down_i - up_i], axis=axis)
+        imag = jnp.concatenate([up_i + down_i, up_r - down_r], axis=axis)
+    return jnp.concatenate([real, imag], axis=-1)
+
+
+def constant_mode(modes: tuple[int, ...]) -> np.ndarray:
+    """The waves of the constant 1, with a channel axis of length one."""
+    z = np.zeros((*(2 * (m + 1) for m in modes[:-1]), 1, 2 * modes[-1]))
+    z[(0,) * z.ndim] = 1.0
+    return z
+
+
+def _rows(axis: int, rows: slice) -> tuple[slice, ...]:
+    return (*(slice(None),) * axis, rows)
+
+
+def _spread(part: Array, axis: int) -> tuple[Array, Array]:
+    """Modes `0 ... m - 1` and `-1 ... -m`, each padded to the rows `0 ... m`."""
+    up, down = jnp.split(part, 2, axis=axis)
+    pad = [(0, 0)] * part.ndim
+    above, below = pad.copy(), pad.copy()
+    above[axis], below[axis] = (0, 1), (1, 0)
+    return jnp.pad(up, above), jnp.pad(down, below)
+
+
+def _product(h: Array, matrix: np.ndarray) -> Array:
+    # Exact float32 also where the default would be a faster, coarser format.
+    return jnp.matmul(h, jnp.asarray(matrix, h.dtype), precision=Precision.HIGHEST)
+
+
+def _along(matrix: np.ndarray, z: Array, axis: int) -> Array:
     before, after = z.shape[:axis], z.shape[axis + 1 :]
-    rows = jnp.matmul(
-        matrix.reshape(-1, z.shape[axis]),
-        z.reshape(*before, z.shape[axis], -1),
-        precision=Precision.HIGHEST,
-    )
-    rows = rows.reshape(*before, 2, 2 * modes, *after)
-    cos, sin = jnp.split(rows, 2, axis=len(before))
-    cos, sin = cos.squeeze(len(before)), sin.squeeze(len(before))
-    real = cos[..., 0, :] + sin[..., 1, :]
-    imag = cos[..., 1, :] - sin[..., 0, :]
-    return jnp.stack([real, imag], axis=-2)
-
-
-def _leading_inverse(z: Array, axis: int, points: int) -> Array:
-    modes = z.shape[axis] // 2
-    before, after = z.shape[:axis], z.shape[axis + 1 :]
-    matrix = jnp.asarray(_waves(points, modes) / points, z.dtype)
-    sin = jnp.stack([-z[..., 1, :], z[..., 0, :]], axis=-2)
-    rows = jnp.concatenate([z, sin], axis=axis)
-    out = jnp.matmul(
-        matrix.reshape(-1, points).T,
-        rows.reshape(*before, 4 * modes, -1),
-        precision=Precision.HIGHEST,
-    )
-    return out.reshape(*before, points, *after)
+    flat = z.reshape(*before, z.shape[axis], -1)
+    out = jnp.matmul(jnp.asarray(matrix, z.dtype), flat, precision=Precision.HIGHEST)
+    return out.reshape(*before, matrix.shape[0], *after)
 
 
 def _angles(mode_numbers: np.ndarray, points: int) -> np.ndarray:
@@ -86,24 +117,23 @@ def _angles(mode_numbers: np.ndarray, points: int) -> np.ndarray:
 
 
 @lru_cache(maxsize=64)
-def _last_forward(points: int, modes: int) -> np.ndarray:
-    angle = _angles(np.arange(modes), points).T
-    return np.concatenate([np.cos(angle), -np.sin(angle)], axis=1)
+def _leading(points: int, modes: int) -> np.ndarray:
+    angle = _angles(np.arange(modes + 1), points)
+    return np.concatenate([np.cos(angle), np.sin(angle)])
 
 
 @lru_cache(maxsize=64)
-def _last_inverse(points: int, modes: int) -> np.ndarray:
+def _last_analysis(points: int, modes: int) -> np.ndarray:
+    angle = _angles(np.arange(modes), points).T
+    return np.concatenate([np.cos(angle), -np.sin(angle)], axis=1) / points
+
+
+@lru_cache(maxsize=64)
+def _last_synthesis(points: int, modes: int) -> np.ndarray:
     """Each mode stands for itself and its conjugate, except the mean and the Nyquist mode."""
     k = np.arange(modes)
-    twice = np.where((k == 0) | (2 * k == points), 1.0, 2.0)[:, None] / points
+    alone = ((k == 0) | (2 * k == points))[:, None]
     angle = _angles(k, points)
-    sine = np.where((k == 0) | (2 * k == points), 0.0, 1.0)[:, None] * np.sin(angle)
-    return np.concatenate([twice * np.cos(angle), -twice * sine])
-
-
-@lru_cache(maxsize=64)
-def _waves(points: int, modes: int) -> np.ndarray:
-    """Cosines and sines of the modes `0 ... m - 1, -m ... -1`: shape (2, 2m, N)."""
-    k = np.concatenate([np.arange(modes), np.arange(-modes, 0)])
-    angle = _angles(k, points)
-    return np.stack([np.cos(angle), np.sin(angle)])
+    return np.concatenate(
+        [np.where(alone, 1, 2) * np.cos(angle), np.where(alone, 0, -2) * np.sin(angle)]
+    )

@@ -6,9 +6,10 @@ import jax.numpy as jnp
 import pdequinox as pdeqx
 from jaxtyping import Array, Float, PRNGKeyArray
 
-from ..errors import SplatopError, check_field
+from ..errors import check_field
 from ..spectral import Field
-from .dft import check_modes, forward, inverse
+from .dft import analysis, check_modes, constant_mode, synthesis
+from .layers import activate, mix_channels, multiply_modes
 
 
 class FiLM(eqx.Module):
@@ -29,9 +30,13 @@ class FiLM(eqx.Module):
 
 
 class FourierBlock(eqx.Module):
-    """`GELU(FiLM(K z + W z + b))`: K multiplies the kept modes, W mixes the channels."""
+    """`GELU(FiLM(K z + W z + b))`: K multiplies the kept modes, W mixes the channels.
 
-    kernel: Float[Array, "2 *K I O m"]
+    Leading axes of the kernel hold the modes `0 ... m - 1, -1 ... -m`.
+    """
+
+    kernel_real: Float[Array, "*K I O m"]
+    kernel_imag: Float[Array, "*K I O m"]
     weight: Float[Array, "O I"]
     bias: Float[Array, " O"]
     film: FiLM | None
@@ -116,33 +121,24 @@ class FNO(eqx.Module):
         check_field(u, dims=dims, channels=self.projection_weight.shape[0])
         points = tuple(u.shape[1:])
         check_modes(points, self.modes)
+        constant = jnp.asarray(constant_mode(self.modes), u.dtype)
         h = jnp.moveaxis(u, 0, -2)
-        h = _mix(self.lifting_weight, h) + self.lifting_bias[:, None]
-        for block in self.blocks:
-            z = _multiply(block.kernel, forward(h, self.modes))
-            h = inverse(z, points) + _mix(block.weight, h) + block.bias[:, None]
-            if block.film is not None:
-                scale, bias = block.film(condition)[..., None]
-                h = h * (1 + scale) + bias
-            h = jax.nn.gelu(h)
-        h = _mix(self.projection_weight, h) + self.projection_bias[:, None]
+        # The lifting is pointwise and linear, so it commutes with the transform: it is applied to
+        # the modes of u and folded into the first block's weights, and its result never formed.
+        z = mix_channels(self.lifting_weight, analysis(h, self.modes))
+        z = z + self.lifting_bias[:, None] * constant
+        for i, block in enumerate(self.blocks):
+            weight, bias = block.weight, block.bias
+            if i == 0:
+                weight, bias = weight @ self.lifting_weight, weight @ self.lifting_bias + bias
+            else:
+                z = analysis(h, self.modes)
+            z = multiply_modes(z, block.kernel_real, block.kernel_imag)
+            # The bias is the mode of the constant; its gradient then comes with the transform's.
+            z = z + bias[:, None] * constant
+            h = activate(synthesis(z, points), weight, h)
+        h = mix_channels(self.projection_weight, h) + self.projection_bias[:, None]
         return jnp.moveaxis(h, -2, 0)
-
-
-def _mix(weight: Float[Array, "O I"], h: Float[Array, "*N I last"]) -> Float[Array, "*N O last"]:
-    """A matrix over the channels, as a sum that fuses with what follows."""
-    terms = (weight[:, i, None] * h[..., i, None, :] for i in range(weight.shape[1]))
-    return sum(terms, start=jnp.zeros((), h.dtype))
-
-
-def _multiply(kernel: Array, z: Array) -> Array:
-    real, imag = kernel[0], kernel[1]
-    a, b = z[..., 0, :], z[..., 1, :]
-    out = [
-        jnp.einsum("...iom,...im->...om", real, a) - jnp.einsum("...iom,...im->...om", imag, b),
-        jnp.einsum("...iom,...im->...om", real, b) + jnp.einsum("...iom,...im->...om", imag, a),
-    ]
-    return jnp.stack(out, axis=-2)
 
 
 def _pointwise(convolution) -> tuple[Array, Array]:
@@ -155,19 +151,29 @@ def _block(block, conditions: int) -> FourierBlock:
     weight, bias = _pointwise(block.by_pass_conv)
     film = FiLM(weight.shape[0], conditions) if conditions else None
     convolution = block.spectral_conv
-    parts = jnp.stack([convolution.weights_real, convolution.weights_imag])
-    return FourierBlock(kernel=_signed_modes(parts), weight=weight, bias=bias, film=film)
+    return FourierBlock(
+        kernel_real=_signed_modes(convolution.weights_real),
+        kernel_imag=_signed_modes(convolution.weights_imag),
+        weight=weight,
+        bias=bias,
+        film=film,
+    )
 
 
-def _signed_modes(weights: Float[Array, "2 G O I *m"]) -> Float[Array, "2 *K I O last"]:
+def _signed_modes(weights: Float[Array, "G O I *m"]) -> Float[Array, "*K I O last"]:
     """pdequinox keeps one array per choice of signs of the leading modes: put them side by side.
 
-    The sign of the first axis varies fastest in its list of groups.
+    In its list of choices the sign of the first axis varies fastest, and it keeps negative modes
+    as `-m ... -1`.
     """
-    dims = weights.ndim - 5  # leading ones
-    signed = weights.reshape(2, *(2,) * dims, *weights.shape[2:])
-    # (2, s_d .. s_1, O, I, m_1 .. m_d, last) -> (2, s_1 m_1, .. s_d m_d, I, O, last)
-    pairs = [axis for i in range(dims) for axis in (dims - i, 3 + dims + i)]
-    signed = signed.transpose(0, *pairs, 2 + dims, 1 + dims, 3 + 2 * dims)
-    leading = [2 * m for m in weights.shape[4:-1]]
-    return signed.reshape(2, *leading, weights.shape[3], weights.shape[2], weights.shape[-1])
+    dims = weights.ndim - 4  # leading ones
+    signed = weights.reshape(*(2,) * dims, *weights.shape[1:])
+    for axis in range(dims):
+        sign, mode = dims - 1 - axis, dims + 2 + axis
+        plus, minus = jnp.split(signed, 2, axis=sign)
+        signed = jnp.concatenate([plus, jnp.flip(minus, axis=mode)], axis=sign)
+    # (s_d .. s_1, O, I, m_1 .. m_d, last) -> (s_1 m_1, .. s_d m_d, I, O, last)
+    pairs = [axis for i in range(dims) for axis in (dims - 1 - i, dims + 2 + i)]
+    signed = signed.transpose(*pairs, dims + 1, dims, 2 * dims + 2)
+    leading = [2 * m for m in weights.shape[3:-1]]
+    return signed.reshape(*leading, weights.shape[2], weights.shape[1], weights.shape[-1])
