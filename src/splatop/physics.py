@@ -1,12 +1,14 @@
 """The embedded physics Φ: an equation on filtered jets, advanced by RK4 (paper, appendix B)."""
 
+from collections.abc import Callable
+
 import equinox as eqx
 import jax
 
 from .equation import Equation
 from .errors import SplatopError, check_field
 from .grid import Grid
-from .jets import JetProvider
+from .jets import JetProvider, SplatJets
 from .spectral import Field, resample
 from .stepper import Coefficients, Stepper
 
@@ -33,10 +35,29 @@ class EmbeddedPhysics(Stepper):
             )
 
     def __call__(self, u: Field, coefficients: Coefficients) -> Field:
+        return self.advance(u, coefficients)
+
+    def advance(
+        self,
+        u: Field,
+        coefficients: Coefficients,
+        *,
+        forcing: Callable[[Field], Field] | None = None,
+        stop_gradient: bool = False,
+    ) -> Field:
+        """One step; `forcing(u)` is added to du/dt, and gradients may be stopped around it."""
         check_field(u, dims=len(self.jets.lengths), channels=len(self.equation.fields))
         points = tuple(u.shape[1:])
         work = self.working_points(points) if self.working_grid else points
-        advanced = self._advance(resample(u, work), coefficients)
+        start = resample(u, work)
+        jets = self.jets.for_step(start)
+
+        def tendency(v: Field) -> Field:
+            known = self._tendency(jets, v, coefficients)
+            known = jax.lax.stop_gradient(known) if stop_gradient else known
+            return known if forcing is None else known + forcing(v)
+
+        advanced = _rk4(tendency, start, self.dt / self.substeps, self.substeps)
         return resample(self.jets.filter(advanced, self.jets.lengths), points)
 
     def tendency(self, u: Field, coefficients: Coefficients) -> Field:
@@ -51,29 +72,34 @@ class EmbeddedPhysics(Stepper):
         return tendency
 
     def working_points(self, points: tuple[int, ...]) -> tuple[int, ...]:
-        """The least grid on which products of the equation's degree do not alias into the band."""
+        """The least grid on which nothing aliases into the filter's band.
+
+        Products of the equation's degree need `(degree + 1)` times the band. A lattice of A anchors
+        mirrors mode k at A - k, which the grid must resolve to be told apart from k.
+        """
         band = self.jets.filter.band(Grid(points, self.jets.lengths))
         degree = min(self.equation.degree, 3)
-        encoder_needs = getattr(getattr(self.jets, "encoder", None), "anchors", (0,) * len(points))
+        encoder = self.jets.encoder if isinstance(self.jets, SplatJets) else None
+        anchors = encoder.anchors if encoder is not None else (0,) * len(points)
         return tuple(
-            min(n, max(_fast_size(int((degree + 1) * b) + 1), a))
-            for n, b, a in zip(points, band, encoder_needs, strict=True)
+            min(n, max(_fast_size(int((degree + 1) * b) + 1), _fast_size(2 * (a - b) + 1), a))
+            for n, b, a in zip(points, band, anchors, strict=True)
         )
 
-    def _advance(self, u: Field, coefficients: Coefficients) -> Field:
-        h = self.dt / self.substeps
-        jets = self.jets.for_step(u)
 
-        def rk4(u, _):
-            k1 = self._tendency(jets, u, coefficients)
-            k2 = self._tendency(jets, u + h / 2 * k1, coefficients)
-            k3 = self._tendency(jets, u + h / 2 * k2, coefficients)
-            k4 = self._tendency(jets, u + h * k3, coefficients)
-            return u + h / 6 * (k1 + 2 * k2 + 2 * k3 + k4), None
+def _rk4(tendency: Callable[[Field], Field], u: Field, h: float, steps: int) -> Field:
+    """The classical fourth-order Runge-Kutta method."""
 
-        if self.substeps == 1:
-            return rk4(u, None)[0]
-        return jax.lax.scan(rk4, u, length=self.substeps)[0]
+    def step(u, _):
+        k1 = tendency(u)
+        k2 = tendency(u + h / 2 * k1)
+        k3 = tendency(u + h / 2 * k2)
+        k4 = tendency(u + h * k3)
+        return u + h / 6 * (k1 + 2 * k2 + 2 * k3 + k4), None
+
+    if steps == 1:
+        return step(u, None)[0]
+    return jax.lax.scan(step, u, length=steps)[0]
 
 
 def _fast_size(least: int) -> int:

@@ -1,0 +1,321 @@
+"""A model as a value: what it is made of, how to build it, one file that holds it.
+
+The file is safetensors: arrays by name, and a description in JSON from which the stepper is built
+again. Nothing in it is executed.
+"""
+
+import hashlib
+import json
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass, field, fields, replace
+from functools import cached_property
+from pathlib import Path
+from typing import Any
+
+import equinox as eqx
+import jax
+import jax.numpy as jnp
+import numpy as np
+import safetensors
+import safetensors.numpy
+from jaxtyping import Array, Float, PRNGKeyArray
+
+from ._version import __version__
+from .benchmarks import get_benchmark
+from .data.atomic import complete_or_absent
+from .encoders import Encoder
+from .equation import Equation, parse_equation
+from .errors import SplatopError, check_field, unknown_name
+from .numerics import Numerics, build_encoder, build_physics
+from .operators import BASELINES, FNO, Conditioning, baseline, parameter_count
+from .physics import EmbeddedPhysics
+from .spectral import Field
+from .stepper import Coefficients, Stepper, rollout
+from .surrogate import ScaledOperator, Surrogate
+
+FORMAT = "splatop-model"
+FORMAT_VERSION = 1
+KINDS = ("surrogate", "physics", *BASELINES)
+
+
+@dataclass(frozen=True)
+class ModelSpec:
+    """What a model is, in a form that JSON can hold; its arrays are stored beside it.
+
+    `unknown` coefficients belong to a trajectory and are identified from its first frames;
+    `coefficients` are the same for all. `conditioned` says whether the network sees the unknown.
+    """
+
+    kind: str
+    equation: str
+    fields: tuple[str, ...]
+    lengths: tuple[float, ...]
+    dt: float
+    numerics: Numerics | None = None
+    benchmark: str | None = None
+    coefficients: Mapping[str, float] = field(default_factory=dict)
+    unknown: tuple[str, ...] = ()
+    conditioned: bool = False
+    dropped_terms: tuple[str, ...] = ()
+    coupling: str = "parallel"
+    hidden: int = 6
+    modes: int = 10
+    blocks: int = 4
+    tenfold: bool = False
+
+    def __post_init__(self):
+        if self.kind not in KINDS:
+            raise unknown_name("model", self.kind, KINDS)
+
+    @property
+    def dims(self) -> int:
+        return len(self.lengths)
+
+    @cached_property
+    def full_equation(self) -> Equation:
+        """The governing equation, with every term."""
+        if self.benchmark is not None:
+            return get_benchmark(self.benchmark).equation
+        return parse_equation(self.equation, dims=self.dims)
+
+    @property
+    def known_equation(self) -> Equation:
+        """The part of it that Φ knows."""
+        return self.full_equation.without(*self.dropped_terms)
+
+    def as_dict(self) -> dict[str, Any]:
+        return asdict(self)
+
+    @classmethod
+    def from_dict(cls, values: dict[str, Any]) -> "ModelSpec":
+        names = {f.name for f in fields(cls)}
+        if not isinstance(values, dict) or not {"kind", "equation", "lengths"} <= set(values):
+            raise SplatopError("expected a model description, got something else")
+        extra = sorted(set(values) - names)
+        if extra:
+            raise SplatopError(
+                f"unknown fields {', '.join(extra)} in the model description: "
+                "the file was made by another version of splatop"
+            )
+        known = {k: tuple(v) if isinstance(v, list) else v for k, v in values.items()}
+        if known.get("numerics") is not None:
+            known["numerics"] = Numerics.from_dict(known["numerics"])
+        return cls(**known)
+
+
+def build_model(
+    spec: ModelSpec,
+    *,
+    key: PRNGKeyArray | None = None,
+    encoder: Encoder | None = None,
+    conditioning: Conditioning | None = None,
+) -> Stepper:
+    """The stepper that a description stands for, with fresh weights and unit scales."""
+    key = jax.random.key(0) if key is None else key
+    channels = len(spec.fields)
+    if spec.conditioned and conditioning is None:
+        zeros = np.zeros(len(spec.unknown))
+        conditioning = Conditioning(spec.unknown, zeros, zeros + 1)
+    zero, one = jnp.zeros(channels), jnp.ones(channels)
+    if spec.kind in BASELINES:
+        if spec.conditioned and spec.kind != "fno":
+            raise SplatopError(
+                f"expected an FNO for coefficients that vary, got '{spec.kind}': "
+                "only the FNO can be conditioned"
+            )
+        if spec.kind == "fno" and not spec.tenfold:
+            network = _fno(spec, key, zero_projection=False)
+        else:
+            network = baseline(spec.kind, spec.dims, channels, key=key, tenfold=spec.tenfold)
+        return ScaledOperator(network, zero, one, conditioning)
+    if spec.numerics is None:
+        raise SplatopError(f"a {spec.kind} model expected numerics for its physics, got none")
+    if encoder is None:
+        encoder = build_encoder(spec.numerics, channels)
+    physics = build_physics(
+        spec.known_equation, spec.numerics, lengths=spec.lengths, dt=spec.dt, encoder=encoder
+    )
+    if spec.kind == "physics":
+        return physics
+    network = _fno(spec, key, zero_projection=True)
+    return Surrogate(physics, network, zero, one, one, conditioning, spec.coupling)
+
+
+def _fno(spec: ModelSpec, key: PRNGKeyArray, *, zero_projection: bool) -> FNO:
+    return FNO(
+        spec.dims,
+        len(spec.fields),
+        hidden=spec.hidden,
+        modes=spec.modes,
+        blocks=spec.blocks,
+        conditions=len(spec.unknown) if spec.conditioned else 0,
+        key=key,
+        zero_projection=zero_projection,
+    )
+
+
+@dataclass(frozen=True)
+class Model:
+    """A stepper with its description. `record` is what training wrote down about it."""
+
+    spec: ModelSpec
+    stepper: Stepper
+    record: Mapping[str, Any] = field(default_factory=dict)
+
+    @property
+    def physics(self) -> EmbeddedPhysics | None:
+        """The embedded physics alone, if the model has one."""
+        if isinstance(self.stepper, Surrogate):
+            return self.stepper.physics
+        return self.stepper if isinstance(self.stepper, EmbeddedPhysics) else None
+
+    @property
+    def parameters(self) -> int:
+        """Trainable parameters of the dynamics map; the encoder is counted apart, as the paper."""
+        network = getattr(self.stepper, "network", None)
+        return 0 if network is None else parameter_count(network)
+
+    def physics_only(self) -> "Model":
+        """The ablation without the operator."""
+        if self.physics is None:
+            raise SplatopError(f"a '{self.spec.kind}' model has no physics to run alone")
+        return Model(replace(self.spec, kind="physics"), self.physics, self.record)
+
+    def complete(self, coefficients: Coefficients | None) -> dict[str, Any]:
+        """The model's fixed coefficients with a trajectory's own ones."""
+        given = {**self.spec.coefficients, **(coefficients or {})}
+        missing = [name for name in self.spec.unknown if name not in given]
+        if missing:
+            raise SplatopError(
+                f"expected values for the coefficients {', '.join(missing)}, which belong to a "
+                "trajectory: identify them from its first frames, or pass them"
+            )
+        return given
+
+    def step(self, u: Field, coefficients: Coefficients | None = None) -> Field:
+        """The state one frame later."""
+        return _jitted_step(self.stepper, self._checked(u), self.complete(coefficients))
+
+    def rollout(
+        self, u0: Field, *, steps: int, coefficients: Coefficients | None = None
+    ) -> Float[Array, "T C *N"]:
+        """The `steps` states that follow `u0`."""
+        if steps < 1:
+            raise SplatopError(f"expected at least one step, got {steps}")
+        return _jitted_rollout(
+            self.stepper, self._checked(u0), self.complete(coefficients), steps
+        )
+
+    def _checked(self, u: Field) -> Array:
+        u = jnp.asarray(u)
+        check_field(u, dims=self.spec.dims, channels=len(self.spec.fields))
+        return u
+
+
+@eqx.filter_jit
+def _jitted_step(stepper, u, coefficients):
+    return stepper(u, coefficients)
+
+
+@eqx.filter_jit
+def _jitted_rollout(stepper, u0, coefficients, steps):
+    return rollout(stepper, u0, coefficients, steps=steps)
+
+
+def save_model(path: str | Path, model: Model) -> Path:
+    """Write the model to one safetensors file, complete or not at all."""
+    path = Path(path)
+    tensors = _tensors(model.stepper)
+    metadata = {
+        "format": FORMAT,
+        "format_version": str(FORMAT_VERSION),
+        "splatop_version": __version__,
+        "spec": json.dumps(model.spec.as_dict()),
+        "record": json.dumps(dict(model.record)),
+        "sha256": _checksum(tensors),
+    }
+    with complete_or_absent(path) as temporary:
+        safetensors.numpy.save_file(tensors, temporary, metadata=metadata)
+    return path
+
+
+def load_model(path: str | Path) -> Model:
+    """A model from its file, or from the run folder it was trained in."""
+    path = Path(path)
+    if path.is_dir():
+        if not (path / "model.safetensors").exists():
+            raise SplatopError(
+                f"expected a finished run in '{path}', got a folder without model.safetensors: "
+                "train it, or continue with --resume"
+            )
+        path = path / "model.safetensors"
+    if not path.exists():
+        raise SplatopError(f"expected a run folder or a .safetensors file, got '{path}': not there")
+    metadata, tensors = _read(path)
+    if metadata.get("format") != FORMAT:
+        raise SplatopError(f"expected a splatop model, got '{path}', a file of another program")
+    if metadata.get("format_version") != str(FORMAT_VERSION):
+        raise SplatopError(
+            f"expected a model file of version {FORMAT_VERSION}, got "
+            f"{metadata.get('format_version')} in '{path}': it needs another version of splatop"
+        )
+    if _checksum(tensors) != metadata.get("sha256"):
+        raise SplatopError(f"the checksum of '{path}' does not match: the file was damaged")
+    try:
+        spec = ModelSpec.from_dict(json.loads(metadata["spec"]))
+        record = json.loads(metadata.get("record", "{}"))
+    except (KeyError, TypeError, json.JSONDecodeError) as error:
+        raise SplatopError(f"expected a model description in '{path}', got none valid") from error
+    return Model(spec, _filled(build_model(spec), tensors, path), record)
+
+
+def _read(path: Path) -> tuple[dict[str, str], dict[str, np.ndarray]]:
+    try:
+        with safetensors.safe_open(path, framework="numpy") as file:
+            names = list(file.keys())
+            return file.metadata() or {}, {name: file.get_tensor(name) for name in names}
+    except (safetensors.SafetensorError, OSError, ValueError) as error:
+        raise SplatopError(
+            f"expected a safetensors file, got '{path}', which is damaged or something else "
+            f"({error}): copy it again"
+        ) from error
+
+
+def _tensors(stepper: Stepper) -> dict[str, np.ndarray]:
+    leaves = jax.tree_util.tree_leaves_with_path(eqx.filter(stepper, eqx.is_inexact_array))
+    return {
+        jax.tree_util.keystr(path).lstrip("."): np.ascontiguousarray(leaf) for path, leaf in leaves
+    }
+
+
+def _filled(skeleton: Stepper, tensors: dict[str, np.ndarray], path: Path) -> Stepper:
+    arrays, rest = eqx.partition(skeleton, eqx.is_inexact_array)
+    wanted = {
+        jax.tree_util.keystr(where).lstrip("."): leaf
+        for where, leaf in jax.tree_util.tree_leaves_with_path(arrays)
+    }
+    if set(wanted) != set(tensors):
+        wrong = sorted(set(wanted) ^ set(tensors))
+        raise SplatopError(
+            f"expected the tensors of the model that '{path}' describes, got others: "
+            f"{', '.join(wrong[:4])}{' ...' if len(wrong) > 4 else ''}"
+        )
+    for name, leaf in wanted.items():
+        if tensors[name].shape != leaf.shape or not np.issubdtype(tensors[name].dtype, np.floating):
+            raise SplatopError(
+                f"expected tensor '{name}' of shape {leaf.shape}, got {tensors[name].dtype} of "
+                f"shape {tensors[name].shape} in '{path}'"
+            )
+    filled = jax.tree_util.tree_map_with_path(
+        lambda where, _: jnp.asarray(tensors[jax.tree_util.keystr(where).lstrip(".")]), arrays
+    )
+    return eqx.combine(filled, rest)
+
+
+def _checksum(tensors: Mapping[str, np.ndarray]) -> str:
+    digest = hashlib.sha256()
+    for name in sorted(tensors):
+        digest.update(name.encode())
+        digest.update(str(tensors[name].shape).encode())
+        digest.update(np.ascontiguousarray(tensors[name]).tobytes())
+    return digest.hexdigest()

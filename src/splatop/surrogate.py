@@ -1,0 +1,99 @@
+"""The composite surrogate `u(t + Δt) = sg[Φ(u)] + N_θ(u)` (paper, Eqs. 3 and 11)."""
+
+from collections.abc import Callable
+
+import equinox as eqx
+import jax
+import jax.numpy as jnp
+from jaxtyping import Array, Float
+
+from .errors import unknown_name
+from .operators import Conditioning, apply_network
+from .physics import EmbeddedPhysics
+from .spectral import Field
+from .stepper import Coefficients, Stepper
+
+COUPLINGS = ("parallel", "sequential", "rhs")
+
+
+class Surrogate(Stepper):
+    """Embedded physics plus a neural operator.
+
+    The network sees the state in units of the data (`center`, `spread`) and answers in units of
+    the residual that Φ leaves (`scale`), so an untrained network cannot drown a good Φ. `coupling`
+    is "parallel" (the paper), "sequential" (the network corrects Φ's output) or "rhs" (the network
+    is a further term of du/dt, which multiplies `scale` by a rate). No gradient passes through Φ
+    unless `through_physics` is set, as inverse problems need.
+    """
+
+    physics: EmbeddedPhysics
+    network: Callable[..., Field]
+    center: Float[Array, " C"]
+    spread: Float[Array, " C"]
+    scale: Float[Array, " C"]
+    conditioning: Conditioning | None = None
+    coupling: str = eqx.field(static=True, default="parallel")
+    through_physics: bool = eqx.field(static=True, default=False)
+
+    def __check_init__(self):
+        if self.coupling not in COUPLINGS:
+            raise unknown_name("coupling", self.coupling, COUPLINGS)
+
+    def __call__(self, u: Field, coefficients: Coefficients) -> Field:
+        if self.coupling == "rhs":
+            rate = 1 / self.physics.dt
+            return self.physics.advance(
+                u,
+                coefficients,
+                forcing=lambda v: rate * self.correction(v, coefficients),
+                stop_gradient=not self.through_physics,
+            )
+        physics = self._stopped(self.physics(u, coefficients))
+        seen = u if self.coupling == "parallel" else physics
+        return physics + self.correction(seen, coefficients)
+
+    def correction(self, u: Field, coefficients: Coefficients) -> Field:
+        """The neural operator's part, `N_θ(u; λ)`, in physical units."""
+        shape = (-1,) + (1,) * (u.ndim - 1)
+        center, spread, scale = (
+            jax.lax.stop_gradient(a).reshape(shape) for a in (self.center, self.spread, self.scale)
+        )
+        condition = None if self.conditioning is None else self.conditioning(coefficients)
+        return scale * apply_network(self.network, (u - center) / spread, condition)
+
+    def _stopped(self, value: Field) -> Field:
+        return value if self.through_physics else jax.lax.stop_gradient(value)
+
+
+class ScaledOperator(Stepper):
+    """A bare network as a stepper, in units of the data: `u_next = center + spread N((u - c)/s)`.
+
+    With center 0 and spread 1 it is the paper's baseline.
+    """
+
+    network: Callable[..., Field]
+    center: Float[Array, " C"]
+    spread: Float[Array, " C"]
+    conditioning: Conditioning | None = None
+
+    def __call__(self, u: Field, coefficients: Coefficients) -> Field:
+        shape = (-1,) + (1,) * (u.ndim - 1)
+        center, spread = (
+            jax.lax.stop_gradient(a).reshape(shape) for a in (self.center, self.spread)
+        )
+        condition = None if self.conditioning is None else self.conditioning(coefficients)
+        return center + spread * apply_network(self.network, (u - center) / spread, condition)
+
+
+def residual_scale(
+    physics: EmbeddedPhysics, before: Float[Array, "n C *N"], after: Float[Array, "n C *N"],
+    coefficients: Coefficients,
+) -> Float[Array, " C"]:
+    """Root mean square of what Φ leaves to the network, per channel.
+
+    `coefficients` hold one value per sample.
+    """
+    predicted = jax.vmap(physics)(before, coefficients)
+    axes = (0, *range(2, before.ndim))
+    floor = 1e-7 * jnp.sqrt(jnp.mean(after**2, axis=axes))  # rounding of float32 data
+    return jnp.maximum(jnp.sqrt(jnp.mean((after - predicted) ** 2, axis=axes)), floor)

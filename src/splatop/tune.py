@@ -1,0 +1,223 @@
+"""Automatic numerics: filter, anchors and substeps chosen from data and equation alone.
+
+The kept band covers the data, derivatives inside it agree with spectral ones, and RK4 is stable
+and converged at the frame interval. Each choice comes with its numbers in words.
+"""
+
+import math
+from dataclasses import dataclass, replace
+
+import equinox as eqx
+import jax
+import jax.numpy as jnp
+import numpy as np
+
+from .derivative import gradient, laplacian
+from .equation import Equation
+from .errors import SplatopError, check_finite
+from .grid import Grid
+from .jets import SpectralJets
+from .numerics import Numerics, build_filter, build_jets, build_physics
+from .spectral import resample
+from .stability import RK4_REACH, stability
+from .stepper import Coefficients
+
+# Amplitude that may lie outside the kept band, relative to the whole.
+TAIL = 1e-5
+# Error of the derivatives inside the band, relative: a few rounding errors of float32.
+DERIVATIVE_TOLERANCE = 1e-5
+# Error of time integration over one frame, relative: 200 frames add up to at most 4e-4.
+TIME_TOLERANCE = 2e-6
+MOST_SUBSTEPS = 64
+
+
+@dataclass(frozen=True)
+class Tuned:
+    """Chosen numerics, the diagnostics behind them, and the reasons in words."""
+
+    numerics: Numerics
+    reasons: tuple[str, ...]
+    band: tuple[int, ...]  # highest mode kept, per axis
+    tail: float  # amplitude outside it
+    derivative_error: float
+    time_error: float
+    stability_reach: float
+
+
+def choose_numerics(
+    equation: Equation,
+    coefficients: Coefficients,
+    frames: np.ndarray,
+    *,
+    lengths: tuple[float, ...],
+    dt: float,
+    tail: float = TAIL,
+) -> Tuned:
+    """Numerics for an equation and sample frames `(n, C, *N)` of its training data."""
+    frames = np.asarray(frames, np.float32)
+    if frames.ndim != len(lengths) + 2 or len(frames) == 0:
+        raise SplatopError(
+            f"expected sample frames (n, C, *N) of a {len(lengths)}D field, "
+            f"got shape {frames.shape}"
+        )
+    check_finite(frames, "the sample frames")
+    grid = Grid(tuple(frames.shape[2:]), lengths)
+    band, kept_tail, numerics, reasons = _choose_band(equation, frames, grid, tail)
+    numerics, derivative_error, reason = _choose_anchors(equation, frames, numerics, grid, band)
+    reasons.append(reason)
+    numerics, time_error, reach, reason = _choose_substeps(
+        equation, coefficients, frames, numerics, lengths=lengths, dt=dt
+    )
+    reasons.append(reason)
+    return Tuned(numerics, tuple(reasons), band, kept_tail, derivative_error, time_error, reach)
+
+
+def _choose_band(equation: Equation, frames: np.ndarray, grid: Grid, tail: float):
+    energy = _mode_energy(frames, grid)
+    modes = [np.abs(k) for k in grid.modes()]
+    degree = max(1, int(min(equation.degree, 3)))
+    limits = [(n - 1) // 2 if degree == 1 else n // (degree + 1) for n in grid.points]
+    band = tuple(
+        min(limit, _least_band(energy, mode, tail / math.sqrt(grid.dims)))
+        for limit, mode in zip(limits, modes, strict=True)
+    )
+    if len(set(grid.points)) == len(set(grid.lengths)) == 1:
+        band = (max(band),) * grid.dims  # axes that are alike get like numerics
+    outside = np.zeros(energy.shape[1:], bool)
+    for k, b in zip(modes, band, strict=True):
+        outside = outside | (k > b)
+    box_tail = _fraction(energy, outside)
+    radius = np.sqrt(sum((k / length) ** 2 for k, length in zip(modes, grid.lengths, strict=True)))
+    widest = max(b / length for b, length in zip(band, grid.lengths, strict=True))
+    radial_tail = _fraction(energy, radius > widest + 1e-9)
+    anywhere = " x ".join(str(b) for b in band)
+    reasons = [
+        f"band: modes up to {anywhere} (per axis) hold all but {box_tail:.1e} of the amplitude "
+        f"of the sample frames (wanted {tail:.0e})"
+        + (
+            "; the grid resolves no more without aliasing the equation's products"
+            if any(b == limit for b, limit in zip(band, limits, strict=True))
+            else ""
+        )
+    ]
+    if radial_tail <= max(2 * box_tail, tail):
+        reasons.append(
+            f"filter: sharp and radial at {widest:g} cycles per unit length, because the corners "
+            f"of the band are empty (a disc leaves out {radial_tail:.1e})"
+        )
+        numerics = Numerics("sharp", (float(widest),), 0.0, (0,) * grid.dims, 1)
+        box_tail = radial_tail
+    else:
+        cutoffs = tuple(float(b / length) for b, length in zip(band, grid.lengths, strict=True))
+        reasons.append(
+            "filter: sharp along each axis (a box), because the corners of the band carry data: "
+            f"a disc of the same cutoff would leave out {radial_tail:.1e} of the amplitude"
+        )
+        numerics = Numerics("box", cutoffs, 0.0, (0,) * grid.dims, 1)
+    return band, box_tail, numerics, reasons
+
+
+def _mode_energy(frames: np.ndarray, grid: Grid) -> np.ndarray:
+    """Energy per mode of each frame `(n, *K)`, without a white noise floor.
+
+    The floor is the median over the outer half of the modes: noise is flat, a smooth field is not.
+    """
+    axes = tuple(range(2, frames.ndim))
+    modes = np.fft.rfftn(frames.astype(float), axes=axes, norm="forward")
+    energy = np.sum(np.abs(modes) ** 2, axis=1)
+    energy[..., 1:] *= 2
+    outer = np.zeros(energy.shape[1:], bool)
+    for k, n in zip(grid.modes(), grid.points, strict=True):
+        outer = outer | (np.abs(k) > 0.4 * n)
+    floor = np.median(energy[:, outer], axis=1)
+    floor = floor.reshape(-1, *(1,) * grid.dims)
+    # Three times the floor is left by one exponentially distributed mode in twenty.
+    return np.where(energy > 6 * floor, energy, 0.0)
+
+
+def _fraction(energy: np.ndarray, outside: np.ndarray) -> float:
+    """Largest relative amplitude among the frames in the modes marked."""
+    axes = tuple(range(1, energy.ndim))
+    total = np.maximum(energy.sum(axis=axes), 1e-300)
+    return float(np.sqrt(np.max((energy * outside).sum(axis=axes) / total)))
+
+
+def _least_band(energy: np.ndarray, mode: np.ndarray, tail: float) -> int:
+    for band in range(1, int(mode.max()) + 1):
+        if _fraction(energy, np.broadcast_to(mode > band, energy.shape[1:])) <= tail:
+            return band
+    return int(mode.max())
+
+
+def _choose_anchors(
+    equation: Equation, frames: np.ndarray, numerics: Numerics, grid: Grid, band: tuple[int, ...]
+):
+    """The fewest anchors whose derivatives inside the band equal spectral ones."""
+    channels = frames.shape[1]
+    wanted = sorted({*gradient(grid.dims), laplacian(grid.dims)})
+    exact = SpectralJets(grid.lengths, build_filter(numerics, grid.dims))
+    sample = jnp.asarray(frames[:: max(1, len(frames) // 4)])
+    truth = jax.vmap(lambda u: exact(u, wanted).values)(sample)
+    best, best_error = numerics, math.inf
+    for margin in (4, 6, 8, 12, 16, 24, 32):
+        anchors = tuple(min(n, 2 * b + margin) for n, b in zip(grid.points, band, strict=True))
+        for width in (1.2, 1.0, 1.5):
+            trial = replace(numerics, anchors=anchors, kernel_width=width)
+            jets = build_jets(trial, channels, lengths=grid.lengths)
+            found = jax.vmap(lambda u, jets=jets: jets(u, wanted).values)(sample)
+            error = max(
+                float(jnp.linalg.norm(found[d] - truth[d]) / jnp.linalg.norm(truth[d]))
+                for d in wanted
+            )
+            if error < best_error:
+                best, best_error = trial, error
+        if best_error <= DERIVATIVE_TOLERANCE:
+            break
+    return best, best_error, (
+        f"anchors: {' x '.join(map(str, best.anchors))} Gaussians of width "
+        f"{best.kernel_width:g} spacings give gradient and Laplacian inside the band within "
+        f"{best_error:.1e} of spectral ones (wanted {DERIVATIVE_TOLERANCE:.0e})"
+    )
+
+
+def _choose_substeps(
+    equation: Equation,
+    coefficients: Coefficients,
+    frames: np.ndarray,
+    numerics: Numerics,
+    *,
+    lengths: tuple[float, ...],
+    dt: float,
+):
+    """The fewest RK4 substeps that are stable, and converged to the tolerance."""
+    sample = jnp.asarray(frames[:: max(1, len(frames) // 3)])
+    first = build_physics(equation, numerics, lengths=lengths, dt=dt)
+    linear = stability(first, sample[-1], coefficients)
+    substeps = max(1, math.ceil(1.15 * linear.spectral_radius * dt / RK4_REACH))
+    points = first.working_points(tuple(frames.shape[2:]))
+
+    @eqx.filter_jit
+    def advance(physics):
+        return jax.vmap(lambda u: physics(resample(u, points), coefficients))(sample)
+
+    def step(count):
+        tried = replace(numerics, substeps=count)
+        return advance(build_physics(equation, tried, lengths=lengths, dt=dt))
+
+    error = math.inf
+    while substeps <= MOST_SUBSTEPS:
+        coarse, fine = step(substeps), step(2 * substeps)
+        # RK4 at half the step has 1/16 of the error, so the difference is 15/16 of it.
+        error = float(jnp.linalg.norm(coarse - fine) / jnp.linalg.norm(fine)) * 16 / 15
+        if error <= TIME_TOLERANCE:
+            break
+        growth = (error / TIME_TOLERANCE) ** 0.25 if math.isfinite(error) else 2.0
+        substeps = max(substeps + 1, math.ceil(substeps * min(growth, 4.0)))
+    if substeps > MOST_SUBSTEPS:
+        substeps = MOST_SUBSTEPS
+    reach = linear.spectral_radius * dt / substeps
+    return replace(numerics, substeps=substeps), error, reach, (
+        f"substeps: {substeps} of RK4 per frame; |λ| dt = {reach:.2g} each, of the "
+        f"{RK4_REACH} that RK4 allows; halving them changes a frame by {error:.1e} "
+        f"(wanted {TIME_TOLERANCE:.0e})"
+    )
