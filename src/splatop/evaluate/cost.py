@@ -1,0 +1,42 @@
+"""Wall-clock time of one autoregressive step (paper, section "Inference cost")."""
+
+import time
+
+import equinox as eqx
+import jax
+import jax.numpy as jnp
+
+from ..errors import SplatopError
+from ..spectral import Field
+from ..stepper import Coefficients, Stepper
+
+TIMED_ROLLOUTS = 5
+# Long enough that dispatch does not count, short enough for a U-Net at 64³.
+TIMED_STEPS = 10
+
+
+def step_cost(
+    stepper: Stepper,
+    u0: Field,
+    coefficients: Coefficients,
+    *,
+    steps: int = TIMED_STEPS,
+    rollouts: int = TIMED_ROLLOUTS,
+) -> float:
+    """Milliseconds per step: the minimum over timed rollouts after one to warm up."""
+    if steps < 1 or rollouts < 1:
+        raise SplatopError(f"expected at least 1 rollout of 1 step, got {rollouts} of {steps}")
+    u0 = jnp.asarray(u0)
+
+    def run() -> float:
+        started = time.perf_counter()
+        jax.block_until_ready(_last_state(stepper, u0, coefficients, steps))
+        return time.perf_counter() - started
+
+    run()
+    return 1e3 * min(run() for _ in range(rollouts)) / steps
+
+
+@eqx.filter_jit
+def _last_state(stepper: Stepper, u0: Field, coefficients: Coefficients, steps: int) -> Field:
+    return jax.lax.scan(lambda u, _: (stepper(u, coefficients), None), u0, length=steps)[0]

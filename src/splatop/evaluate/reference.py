@@ -1,0 +1,85 @@
+"""A benchmark's split as trajectories that are computed when they are read, one at a time."""
+
+import equinox as eqx
+import jax
+import jax.numpy as jnp
+import numpy as np
+
+from .._version import __version__
+from ..benchmarks import Benchmark
+from ..data import Trajectories, reference_stepper
+from ..data.reference import draw_coefficients, initial_state, trajectory_keys
+from ..errors import SplatopError
+from ..stepper import rollout
+
+
+class ReferenceTrajectories(Trajectories):
+    """The same states as `generate` gives, of which only the last one read is held."""
+
+    def __init__(
+        self,
+        benchmark: Benchmark,
+        *,
+        split: str = "test",
+        trajectories: int | None = None,
+        steps: int | None = None,
+        points: int | None = None,
+        seed: int = 0,
+    ):
+        if points is not None:
+            benchmark = benchmark.with_points(points)
+        default_trajectories, default_steps = benchmark.size(split)
+        self.trajectories = default_trajectories if trajectories is None else trajectories
+        steps = default_steps if steps is None else steps
+        if self.trajectories < 1 or steps < 1:
+            raise SplatopError(
+                f"expected at least 1 trajectory of 1 step, got {self.trajectories} of {steps}"
+            )
+        if not 0 <= seed < 2**32:
+            raise SplatopError(f"expected a seed from 0 to 2^32 - 1, got {seed}")
+        self.benchmark, self.split, self.seed = benchmark, split, seed
+        self.grid, self.dt, self.fields = benchmark.grid, benchmark.dt, benchmark.fields
+        self.frames = steps + 1
+        with jax.enable_x64(False):
+            drawn = [
+                draw_coefficients(benchmark, trajectory_keys(seed, split, index)[0])
+                for index in range(self.trajectories)
+            ]
+        self.coefficients = {
+            name: np.array([float(one[name]) for one in drawn]) for name in drawn[0]
+        }
+        self.attributes = {
+            "source": f"{benchmark.name}, {split} split, seed {seed}",
+            "benchmark": benchmark.name,
+            "split": split,
+            "seed": seed,
+            "equation": benchmark.equation_text,
+            "splatop_version": __version__,
+        }
+        self._solve = _solver(benchmark, steps)
+        self._held: tuple[int, np.ndarray] | None = None
+
+    def read(self, trajectory: int, start: int, frames: int) -> np.ndarray:
+        if self._held is None or self._held[0] != trajectory:
+            self._held = None  # freed before the next one is made
+            with jax.enable_x64(False):
+                varying = {
+                    name: jnp.asarray(self.coefficients[name][trajectory])
+                    for name in self.benchmark.coefficient_ranges
+                }
+                key = trajectory_keys(self.seed, self.split, trajectory)[1]
+                self._held = trajectory, np.asarray(self._solve(key, varying))
+        return self._held[1][start : start + frames]
+
+
+def _solver(benchmark: Benchmark, steps: int):
+    stepper = reference_stepper(benchmark)
+    fixed = dict(benchmark.coefficients)
+
+    @eqx.filter_jit
+    def solve(key, varying):
+        u0 = initial_state(benchmark, key)
+        states = rollout(stepper, u0, {**fixed, **varying}, steps=steps)
+        return jnp.concatenate([u0[None], states])
+
+    return solve
