@@ -164,7 +164,7 @@ def interpolation_matrix(source: int, target: int) -> np.ndarray:
     return np.fft.irfft(kept, n=target, axis=0, norm="forward")
 
 
-def resample(u: Field, points: tuple[int, ...]) -> Field:
+def resample(u: Field, points: tuple[int, ...]) -> Float[Array, "C *M"]:
     """Band-limited resampling to another number of points: one small GEMM per axis."""
     if u.ndim - 1 != len(points):
         raise SplatopError(f"expected {u.ndim - 1} target sizes for {u.shape}, got {points}")

@@ -134,10 +134,11 @@ def _shape(plan: _Plan) -> tuple[int, ...]:
 
 
 def _coefficients(plan: _Plan) -> dict[str, np.ndarray]:
-    drawn = [
-        draw_coefficients(plan.benchmark, trajectory_keys(plan.seed, plan.split, index)[0])
-        for index in range(plan.trajectories if plan.benchmark.coefficient_ranges else 1)
-    ]
+    with jax.enable_x64(False):
+        drawn = [
+            draw_coefficients(plan.benchmark, trajectory_keys(plan.seed, plan.split, index)[0])
+            for index in range(plan.trajectories if plan.benchmark.coefficient_ranges else 1)
+        ]
     return {
         name: np.broadcast_to([float(one[name]) for one in drawn], (plan.trajectories,))
         for name in drawn[0]
@@ -161,11 +162,11 @@ def _solutions(plan: _Plan, coefficients: Mapping[str, np.ndarray]) -> Iterator[
         return jnp.concatenate([u0[None], states])
 
     def start(index: int) -> jax.Array:
-        varying = {
-            name: jnp.asarray(coefficients[name][index])
-            for name in plan.benchmark.coefficient_ranges
-        }
-        return solve(trajectory_keys(plan.seed, plan.split, index)[1], varying)
+        # The same seed draws other numbers in double precision.
+        with jax.enable_x64(False):
+            ranges = plan.benchmark.coefficient_ranges
+            varying = {name: jnp.asarray(coefficients[name][index]) for name in ranges}
+            return solve(trajectory_keys(plan.seed, plan.split, index)[1], varying)
 
     ahead = start(0)
     for index in range(plan.trajectories):
