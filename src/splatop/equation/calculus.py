@@ -22,6 +22,8 @@ from .expression import (
 )
 from .values import constant_value
 
+MAX_NESTED = 6
+
 Polynomial = dict[tuple[int, ...], float]  # in the partial derivatives
 
 
@@ -36,13 +38,10 @@ def power(base: Expression, exponent: Exponent) -> Expression:
             "divide by numbers, coefficients or coordinates; a root is written sqrt(...)"
         )
     constant = constant_value(base)
-    if constant is not None and (
-        constant == 0 or (isinstance(exponent, Fraction) and constant < 0)
-    ):
-        raise ExpressionError(
-            "expected a base other than zero, and a positive one for a fractional power, "
-            f"got {constant:g}"
-        )
+    if constant == 0:
+        raise ExpressionError("division by zero" if exponent < 0 else "expected a root of non-zero")
+    if constant is not None and constant < 0 and isinstance(exponent, Fraction):
+        raise ExpressionError(f"expected a positive number for a root, got {constant:g}")
     if len(base.monomials) == 1:
         monomial, number = base.monomials[0]
         if isinstance(exponent, int):
@@ -70,28 +69,37 @@ def _number_power(number: float, exponent: float) -> float:
 
 def apply(name: str, argument: Expression) -> Expression:
     """A function of an expression; of plain numbers it must be finite."""
+    if _nested(argument) >= MAX_NESTED:
+        raise ExpressionError(f"expected at most {MAX_NESTED} functions within one another")
     result = Expression.atom(Function(name, argument.canonical()))
     constant = constant_value(result)
     if constant is not None and not abs(constant) < float("inf"):
         raise ExpressionError(f"expected a finite value of {name}(...), got {constant}")
-    return result
+    return Expression() if constant == 0 else result
+
+
+def _nested(expression: Expression) -> int:
+    held = [a.argument for m, _ in expression.monomials for a, _ in m if isinstance(a, Function)]
+    return max((1 + _nested(argument) for argument in held), default=0)
 
 
 def differentiate(expression: Expression, axis: int) -> Expression:
     """The derivative along an axis by the product and chain rules."""
-    total = Expression()
-    for monomial, number in expression.monomials:
-        for position, (atom, exponent) in enumerate(monomial):
-            inner = _atom_derivative(atom, axis)
-            if inner:
-                kept: list[tuple[Atom, Exponent]] = [
-                    *monomial[:position],
-                    *monomial[position + 1 :],
-                ]
-                if exponent != 1:
-                    kept.append((atom, simplest(exponent - 1)))
-                total = total + Expression.product(kept, number * float(exponent)) * inner
-    return total
+    return Expression.sum(
+        _lowered(monomial, position) * Expression.number(number) * inner
+        for monomial, number in expression.monomials
+        for position, (atom, _) in enumerate(monomial)
+        if (inner := _atom_derivative(atom, axis))
+    )
+
+
+def _lowered(monomial: Monomial, position: int) -> Expression:
+    """The derivative of a product by one of its atoms."""
+    atom, exponent = monomial[position]
+    kept = [*monomial[:position], *monomial[position + 1 :]]
+    if exponent != 1:
+        kept.append((atom, simplest(exponent - 1)))
+    return Expression.product(kept, float(exponent))
 
 
 def _atom_derivative(atom: Atom, axis: int) -> Expression:
@@ -133,21 +141,20 @@ def _outer_derivative(name: str, argument: Expression) -> Expression:
 
 def laplace(expression: Expression, dims: int) -> Expression:
     """The Laplacian; of a constant times a derivative it stays one derivative."""
-    total = Expression()
+    parts = []
     for monomial, number in expression.monomials:
         linear = linear_operand(monomial)
         if linear is None:
             one = Expression(((monomial, number),))
-            for axis in range(dims):
-                total = total + differentiate(differentiate(one, axis), axis)
+            parts += [differentiate(differentiate(one, axis), axis) for axis in range(dims)]
         else:
             factor, operand = linear
-            total = total + Expression.product([*factor, (operand.laplacian(), 1)], number)
-    return collect_laplacians(total)
+            parts.append(Expression.product([*factor, (operand.laplacian(), 1)], number))
+    return collect_laplacians(Expression.sum(parts))
 
 
 def inverse_laplace(expression: Expression) -> Expression:
-    total = Expression()
+    parts = []
     for monomial, number in expression.monomials:
         linear = linear_operand(monomial)
         if linear is None:
@@ -156,8 +163,8 @@ def inverse_laplace(expression: Expression) -> Expression:
                 "of a field or of its derivatives can be taken"
             )
         factor, operand = linear
-        total = total + Expression.product([*factor, (operand.inverse_laplacian(), 1)], number)
-    return total
+        parts.append(Expression.product([*factor, (operand.inverse_laplacian(), 1)], number))
+    return Expression.sum(parts)
 
 
 def collect_laplacians(expression: Expression) -> Expression:
@@ -181,12 +188,12 @@ def _collect_once(expression: Expression) -> Expression:
         rest = tuple(factor for factor in monomial if factor[0] is not operand)
         which = operand and (operand.field, operand.inverses, operand.order)
         groups.setdefault((rest, which), []).append((operand, number))
-    total = Expression()
+    parts = []
     for (rest, _), members in groups.items():
         for operand, number in _merged(members):
-            factors = rest if operand is None else [*rest, (operand, 1)]
-            total = total + Expression.product(factors, number)
-    return total
+            one = Expression(((rest, number),))
+            parts.append(one if operand is None else one * Expression.atom(operand))
+    return Expression.sum(parts)
 
 
 def _highest(monomial: Monomial) -> FieldDerivative | None:

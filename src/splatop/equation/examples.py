@@ -68,10 +68,10 @@ EXAMPLES: Mapping[str, Example] = MappingProxyType(
         "gray_scott": Example(
             title="Gray-Scott: two chemicals that form patterns",
             text="dt(a) = Da*lap(a) - a*b^2 + F*(1 - a); dt(b) = Db*lap(b) + a*b^2 - (F + k)*b",
-            coefficients={"Da": 4e-4, "Db": 2e-4, "F": 0.04, "k": 0.06},
+            coefficients={"Da": 2e-4, "Db": 1e-4, "F": 0.04, "k": 0.06},
             lengths=(1.0, 1.0),
             points=(48, 48),
-            dt=4.0,
+            dt=5.0,
             steps=60,
             initial="seeds",
         ),
@@ -82,7 +82,7 @@ EXAMPLES: Mapping[str, Example] = MappingProxyType(
             lengths=(1.0, 1.0),
             points=(64, 64),
             dt=0.25,
-            steps=80,
+            steps=60,
         ),
         "burgers": Example(
             title="Viscous Burgers: a velocity that carries itself into fronts",

@@ -6,7 +6,9 @@ Everything is bounded, so that no text can make it run away.
 """
 
 import math
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
+from contextlib import contextmanager
+from contextvars import ContextVar
 from dataclasses import dataclass, replace
 from fractions import Fraction
 from functools import cached_property, lru_cache
@@ -19,12 +21,34 @@ MAX_PRODUCTS = 20_000
 MAX_EXPONENT = 16
 MAX_ORDER = 12
 MAX_INVERSES = 4
+MAX_WORK = 200_000  # factors looked at while one equation is multiplied out: about a second
 
 Exponent = int | Fraction
 
 
 class ExpressionError(SplatopError):
     """An operation that the algebra refuses; the parser adds where in the text it was."""
+
+
+_work_left: ContextVar[list[int] | None] = ContextVar("work_left", default=None)
+
+
+@contextmanager
+def bounded_work() -> Iterator[None]:
+    """Within it the algebra stops with an error after `MAX_WORK` steps."""
+    token = _work_left.set([MAX_WORK])
+    try:
+        yield
+    finally:
+        _work_left.reset(token)
+
+
+def _work(steps: int) -> None:
+    left = _work_left.get()
+    if left is not None:
+        left[0] -= steps
+        if left[0] < 0:
+            raise ExpressionError("the equation is too large when multiplied out: simplify it")
 
 
 @dataclass(frozen=True)
@@ -153,11 +177,18 @@ class Expression:
     def __bool__(self) -> bool:
         return bool(self.monomials)
 
+    @classmethod
+    def sum(cls, expressions: Iterable["Expression"]) -> "Expression":
+        total: dict[Monomial, float] = {}
+        for expression in expressions:
+            for monomial, number in expression.monomials:
+                total[monomial] = total.get(monomial, 0.0) + number
+            if len(total) > 2 * MAX_MONOMIALS:
+                break  # far too many, even if some cancel: `of` refuses them
+        return cls.of(total)
+
     def __add__(self, other: "Expression") -> "Expression":
-        total = dict(self.monomials)
-        for monomial, number in other.monomials:
-            total[monomial] = total.get(monomial, 0.0) + number
-        return Expression.of(total)
+        return Expression.sum((self, other))
 
     def __neg__(self) -> "Expression":
         return Expression(tuple((monomial, -number) for monomial, number in self.monomials))
@@ -189,6 +220,7 @@ class Expression:
 
 def _join(left: Monomial, right: Monomial) -> Expression:
     """The product of two monomials; a group whose power became a natural number opens up."""
+    _work(1 + len(left) + len(right))
     powers = dict(left)
     for atom, exponent in right:
         powers[atom] = simplest(powers.get(atom, 0) + exponent)

@@ -282,10 +282,9 @@ class Parser:
                 f"expected a vector of {self.dims} component(s) inside div(...), got {got}: "
                 "write vec(a, b) or grad(u)"
             )
-        total = Expression()
-        for axis, component in enumerate(value.components):
-            total = total + differentiate(component, axis)
-        return total
+        return Expression.sum(
+            differentiate(component, axis) for axis, component in enumerate(value.components)
+        )
 
 
 def _along(axis: int, order: int, expression: Expression) -> Expression:

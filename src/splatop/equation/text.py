@@ -6,6 +6,7 @@ from collections.abc import Iterable, Mapping
 
 from ..errors import SplatopError, unknown_name
 from .equation import Equation
+from .expression import bounded_work
 from .grouping import group_terms
 from .parser import Parser, meaning
 from .tokens import Source, Token
@@ -39,12 +40,11 @@ def parse_equation(
         statements.sort(key=lambda statement: fields.index(statement[0].text))
         names = fields
     allowed = None if coefficients is None else tuple(coefficients)
-    sides = {
-        left.text: Parser(
-            source, tokens, dims=dims, fields=names, coefficients=allowed
-        ).right_side()
-        for left, tokens in statements
-    }
+    sides = {}
+    with bounded_work():
+        for left, tokens in statements:
+            parser = Parser(source, tokens, dims=dims, fields=names, coefficients=allowed)
+            sides[left.text] = parser.right_side()
     if not any(sides.values()):
         raise source.error("every right-hand side is zero: nothing changes", statements[0][0].at)
     return Equation(group_terms(sides, dims=dims, preferred=tuple(unknown)), names)

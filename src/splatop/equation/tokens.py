@@ -5,7 +5,7 @@ from dataclasses import dataclass
 
 from ..errors import SplatopError
 
-MAX_LENGTH = 4000
+MAX_LENGTH = 10_000
 SHOWN = 60  # characters of the text either side of the caret
 
 _TOKEN = re.compile(

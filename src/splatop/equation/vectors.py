@@ -63,10 +63,8 @@ def dot(left: Value, right: Value) -> Expression:
     if not isinstance(left, Vector) or not isinstance(right, Vector):
         raise ExpressionError("expected two vectors inside dot(...): write vec(a, b) or grad(u)")
     _check_lengths(left, right)
-    total = Expression()
-    for a, b in zip(left.components, right.components, strict=True):
-        total = total + a * b
-    return total
+    pairs = zip(left.components, right.components, strict=True)
+    return Expression.sum(a * b for a, b in pairs)
 
 
 def _check_lengths(left: Vector, right: Vector) -> None:
