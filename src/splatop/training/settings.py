@@ -1,0 +1,203 @@
+"""Training settings: a frozen value, three presets, and overrides by name."""
+
+import types
+import typing
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass, fields, replace
+from typing import Any
+
+from ..errors import SplatopError, unknown_name
+from ..numerics import Numerics
+
+# Grid points of the benchmark itself, for a phase of training.
+FULL = 0
+
+
+@dataclass(frozen=True)
+class Settings:
+    """How to train a model. None leaves a choice to the automatic numerics (or the paper's).
+
+    `phases` are (points per axis, steps) one after the other, 0 points meaning the data's own
+    grid: coarse first, then fine. `horizon` is H, the rollout length of the loss.
+    """
+
+    preset: str = "fast"
+    model: str = "surrogate"
+    seed: int = 0
+
+    # Embedded physics: "auto" or "paper", then single choices that override it.
+    numerics: str = "auto"
+    jets: str | None = None
+    encoder: str | None = None
+    renderer: str | None = None
+    anchors: int | None = None
+    kernel_width: float | None = None
+    window: int | None = None
+    filter: str | None = None
+    cutoff: float | None = None
+    rolloff: float | None = None
+    substeps: int | None = None
+    working_grid: bool | None = None
+    hold_geometry: bool | None = None
+    drop_terms: tuple[str, ...] = ()
+
+    # Neural operator.
+    coupling: str = "parallel"
+    hidden: int = 6
+    modes: int = 10
+    blocks: int = 4
+    tenfold: bool = False
+    residual_scaling: bool = True
+
+    # Data; None is the benchmark's own size, or all there is in a file.
+    trajectories: int | None = None
+    data_steps: int | None = None
+    points: int | None = None
+    calibration_frames: int = 7
+
+    # Stage 1, the encoder.
+    encoder_steps: int = 600
+    encoder_batch: int = 8
+    encoder_rate: float = 7e-4
+    encoder_final_rate: float = 1e-6
+    encoder_warmup: int = 50
+    sobolev: float = 0.0
+
+    # Stage 2, the operator.
+    phases: tuple[tuple[int, int], ...] = ((64, 600), (FULL, 20))
+    batch: int = 20
+    horizon: int = 5
+    rate: float = 1e-3
+    warmup: int = 60
+    clip: float | None = 1.0
+    keep_if_better: bool = True
+
+    checkpoint_every: int = 100
+    checkpoint_minutes: float = 2.0
+
+    def __post_init__(self):
+        for name in ("batch", "horizon", "encoder_batch", "checkpoint_every", "hidden", "modes"):
+            if getattr(self, name) < 1:
+                raise SplatopError(f"expected {name} of at least 1, got {getattr(self, name)}")
+        if self.steps < 1:
+            raise SplatopError(f"expected at least one training step, got phases {self.phases}")
+        if self.numerics not in ("auto", "paper"):
+            raise unknown_name("numerics", self.numerics, ("auto", "paper"))
+
+    @property
+    def steps(self) -> int:
+        return sum(steps for _, steps in self.phases)
+
+    def as_dict(self) -> dict[str, Any]:
+        return asdict(self)
+
+    def with_overrides(self, overrides: Mapping[str, str]) -> "Settings":
+        """Settings with fields set from text, as `--set key=value` gives them."""
+        return replace(self, **parse_overrides(type(self), overrides))
+
+    def refine(self, numerics: Numerics, dims: int) -> Numerics:
+        """The chosen numerics with whatever these settings fix by hand."""
+        changes: dict[str, Any] = {
+            name: getattr(self, name)
+            for name in (
+                "jets", "encoder", "renderer", "kernel_width", "window", "filter", "rolloff",
+                "substeps", "working_grid", "hold_geometry",
+            )
+            if getattr(self, name) is not None
+        }
+        if self.anchors is not None:
+            changes["anchors"] = (self.anchors,) * dims
+        if self.cutoff is not None:
+            changes["cutoff"] = (self.cutoff,)
+        return replace(numerics, **changes)
+
+
+PRESETS: dict[str, Settings] = {
+    # Appendix C of the paper. 80 epochs of 256 x 51 frames in batches of 32 are 32,640 steps.
+    "paper": Settings(
+        preset="paper",
+        numerics="paper",
+        residual_scaling=False,
+        encoder_steps=32_640,
+        encoder_batch=32,
+        encoder_rate=1.5e-3,
+        encoder_warmup=0,
+        phases=((FULL, 10_000),),
+        warmup=2_000,
+        clip=None,
+        keep_if_better=False,
+    ),
+    "fast": Settings(),
+    "smoke": Settings(
+        preset="smoke",
+        trajectories=8,
+        data_steps=20,
+        points=32,
+        encoder_steps=20,
+        phases=((FULL, 40),),
+        batch=8,
+        warmup=5,
+        checkpoint_every=20,
+    ),
+}
+
+# The paper's settings that differ by benchmark: 3D (40 epochs, batches of 8 and 12), and the
+# unknown coefficients (100 epochs, batch 64).
+PAPER_BY_BENCHMARK: dict[str, dict[str, Any]] = {
+    "advection_diffusion3d": {"encoder_steps": 65_280, "encoder_batch": 8, "batch": 12},
+    "unknown_advection_diffusion2d": {"encoder_steps": 20_400, "encoder_batch": 64},
+}
+# In 3D the coarse grid alone: a step at 64³ costs as much as eight at 32³.
+FAST_BY_BENCHMARK: dict[str, dict[str, Any]] = {
+    "advection_diffusion3d": {"phases": ((32, 150),), "batch": 12},
+}
+SMOKE_BY_BENCHMARK: dict[str, dict[str, Any]] = {
+    "advection_diffusion3d": {"points": 24, "phases": ((FULL, 6),), "batch": 2, "trajectories": 4},
+}
+
+
+def preset(name: str, benchmark: str | None = None) -> Settings:
+    """A preset by name, with what it changes for a benchmark."""
+    if name not in PRESETS:
+        raise unknown_name("preset", name, PRESETS)
+    by_benchmark = {
+        "paper": PAPER_BY_BENCHMARK, "fast": FAST_BY_BENCHMARK, "smoke": SMOKE_BY_BENCHMARK
+    }[name]
+    return replace(PRESETS[name], **by_benchmark.get(benchmark or "", {}))
+
+
+def parse_overrides(cls: type, overrides: Mapping[str, str]) -> dict[str, Any]:
+    """Text to the types of a dataclass's fields."""
+    kinds = typing.get_type_hints(cls)
+    names = [f.name for f in fields(cls)]
+    parsed = {}
+    for name, text in overrides.items():
+        if name not in names:
+            raise unknown_name("setting", name, names)
+        parsed[name] = _parse(name, text, kinds[name])
+    return parsed
+
+
+def _parse(name: str, text: str, kind: Any) -> Any:
+    options = (
+        typing.get_args(kind) if isinstance(kind, types.UnionType) else (kind,)
+    )
+    if type(None) in options and text.lower() in ("none", "auto"):
+        return None
+    kind = next(option for option in options if option is not type(None))
+    try:
+        if name == "phases":
+            pairs = [pair.split(":") for pair in text.split(",")]
+            return tuple((int(points), int(steps)) for points, steps in pairs)
+        if typing.get_origin(kind) is tuple:
+            return tuple(part.strip() for part in text.split(",") if part.strip())
+        if kind is bool:
+            return {"true": True, "yes": True, "1": True, "false": False, "no": False, "0": False}[
+                text.lower()
+            ]
+        return kind(text)
+    except (KeyError, ValueError) as error:
+        wanted = "points:steps[,points:steps...]" if name == "phases" else getattr(
+            kind, "__name__", "a comma-separated list"
+        )
+        raise SplatopError(f"expected {wanted} for setting '{name}', got '{text}'") from error
