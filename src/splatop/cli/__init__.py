@@ -3,6 +3,7 @@
 import sys
 
 from . import data as _data  # noqa: F401  (each module adds its commands to `app`)
+from . import train as _train  # noqa: F401
 from .app import app, run
 
 

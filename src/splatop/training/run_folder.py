@@ -39,6 +39,9 @@ def writing_run(folder: Path) -> Iterator[Path]:
             yield folder
         finally:
             fcntl.flock(lock, fcntl.LOCK_UN)
+            if [p.name for p in folder.iterdir()] == [".lock"]:  # nothing was begun
+                (folder / ".lock").unlink()
+                folder.rmdir()
 
 
 def write_json(path: Path, value: Any) -> None:

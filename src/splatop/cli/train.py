@@ -1,0 +1,212 @@
+"""Commands that make and use models: tune, train, rollout."""
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+from rich.progress import (
+    BarColumn,
+    MofNCompleteColumn,
+    Progress,
+    TextColumn,
+    TimeElapsedColumn,
+    TimeRemainingColumn,
+)
+
+from ..errors import SplatopError
+from .app import JsonOption, app, console, print_json
+
+Benchmark = Annotated[str | None, typer.Argument(help="A benchmark (see `splatop benchmarks`).")]
+DataOption = Annotated[Path | None, typer.Option("--data", help="A file of trajectories.")]
+EquationOption = Annotated[
+    str | None, typer.Option("--equation", help='Such as "dt(u) = -v*dx(u) + D*lap(u)".')
+]
+CoefficientsOption = Annotated[
+    str | None,
+    typer.Option("--coefficients", help="Known ones, v=0.1,D=1e-3; the others are identified."),
+]
+
+
+def _problem(benchmark, data, equation, coefficients):
+    from ..equation import parse_coefficients
+    from ..training import Problem
+
+    return Problem(
+        benchmark=benchmark,
+        data=None if data is None else str(data),
+        equation_text=equation,
+        coefficients=parse_coefficients(coefficients) if coefficients else {},
+    )
+
+
+def _overrides(pairs: list[str]) -> dict[str, str]:
+    overrides = {}
+    for pair in pairs:
+        name, equals, value = pair.partition("=")
+        if not equals:
+            raise SplatopError(f"expected --set key=value, got '{pair}'")
+        overrides[name.strip()] = value.strip()
+    return overrides
+
+
+class TrainingProgress:
+    """Step, loss, learning rate, throughput and time left, redrawn in place."""
+
+    def __init__(self):
+        self.progress = Progress(
+            TextColumn("{task.description:<9}"),
+            BarColumn(bar_width=28),
+            MofNCompleteColumn(),
+            TextColumn("loss {task.fields[loss]:.3e}  rate {task.fields[rate]:.1e}"),
+            TextColumn("{task.fields[speed]}"),
+            TimeElapsedColumn(),
+            TimeRemainingColumn(),
+            console=console,
+        )
+        self.tasks = {}
+
+    def __enter__(self):
+        self.progress.start()
+        return self
+
+    def __exit__(self, *_):
+        self.progress.stop()
+
+    def say(self, message: str) -> None:
+        self.progress.console.print(message, markup=False, highlight=False, soft_wrap=True)
+
+    def __call__(self, stage: str, step: int, steps: int, loss: float, rate: float) -> None:
+        if stage not in self.tasks:
+            self.tasks[stage] = self.progress.add_task(
+                stage, total=steps, loss=loss, rate=rate, speed=""
+            )
+        task = self.progress.tasks[self.tasks[stage]]
+        speed = f"{task.speed:.1f} steps/s" if task.speed else ""
+        self.progress.update(task.id, completed=step, loss=loss, rate=rate, speed=speed)
+
+
+@app.command()
+def train(
+    benchmark: Benchmark = None,
+    *,
+    out: Annotated[Path, typer.Option("--out", help="The run folder to write.")],
+    data: DataOption = None,
+    equation: EquationOption = None,
+    coefficients: CoefficientsOption = None,
+    preset: Annotated[str, typer.Option(help="paper, fast or smoke.")] = "fast",
+    model: Annotated[str, typer.Option(help="surrogate, physics, fno, unet or resnet.")] = (
+        "surrogate"
+    ),
+    drop_term: Annotated[
+        list[str] | None, typer.Option(help="A term that the physics shall not know; repeatable.")
+    ] = None,
+    settings: Annotated[
+        list[str] | None, typer.Option("--set", help="Any setting, key=value; repeatable.")
+    ] = None,
+    seed: Annotated[int, typer.Option(help="Of data, weights and batches.")] = 0,
+    resume: Annotated[bool, typer.Option("--resume", help="Continue an interrupted run.")] = False,
+    distributed: Annotated[
+        bool, typer.Option("--distributed", help="One of several processes (JAX cluster variables).")
+    ] = False,
+) -> None:
+    """Train a model on a benchmark, or on your own data and equation."""
+    from dataclasses import replace
+
+    from .. import training
+    from ..training.devices import start_distributed
+    from ..training.loop import Interrupted
+
+    if distributed:
+        start_distributed()
+    problem = _problem(benchmark, data, equation, coefficients)
+    chosen = training.preset(preset, benchmark)
+    chosen = replace(chosen, model=model, seed=seed, drop_terms=tuple(drop_term or ()))
+    chosen = chosen.with_overrides(_overrides(settings or []))
+    with TrainingProgress() as progress:
+        try:
+            trained = training.train(
+                out, problem, chosen, resume=resume, report=progress, say=progress.say
+            )
+        except Interrupted as stop:
+            progress.say(f"{stop}; continue with the same command and --resume")
+            raise typer.Exit(130) from stop
+    minutes = trained.record["train_minutes"]
+    console.print(
+        f"trained in {minutes:.1f} minutes, {trained.parameters:,} parameters: "
+        f"{out / 'model.safetensors'}",
+        highlight=False,
+    )
+
+
+@app.command()
+def tune(
+    benchmark: Benchmark = None,
+    *,
+    data: DataOption = None,
+    equation: EquationOption = None,
+    coefficients: CoefficientsOption = None,
+    json: JsonOption = False,
+) -> None:
+    """Choose filter, anchors and substeps from the data and the equation, and say why."""
+    import tempfile
+    from dataclasses import asdict
+
+    import numpy as np
+
+    from ..training import PRESETS
+    from ..tune import choose_numerics
+
+    problem = _problem(benchmark, data, equation, coefficients)
+    with tempfile.TemporaryDirectory() as scratch:
+        loaded = problem.load(PRESETS["fast"], Path(scratch))
+        typical = dict(loaded.known)
+        if loaded.unknown and benchmark is not None:
+            from ..benchmarks import get_benchmark
+
+            typical = get_benchmark(benchmark).typical_coefficients()
+        elif loaded.unknown:
+            from ..identify import identify_trajectories
+
+            found = identify_trajectories(
+                loaded.equation, loaded.at(0), unknown=loaded.unknown, known=loaded.known
+            )
+            typical |= {n: float(np.mean([f.estimates[n] for f in found])) for n in loaded.unknown}
+        tuned = choose_numerics(
+            loaded.equation,
+            typical,
+            loaded.sample_frames(),
+            lengths=loaded.grid.lengths,
+            dt=loaded.dt,
+        )
+    if json:
+        print_json(asdict(tuned))
+        return
+    for reason in tuned.reasons:
+        console.print(f"• {reason}", markup=False, highlight=False)
+
+
+@app.command()
+def rollout(
+    model: Annotated[str, typer.Argument(help="A run folder, a .safetensors file or a name.")],
+    *,
+    data: Annotated[Path, typer.Option("--data", help="Trajectories to start from.")],
+    out: Annotated[Path, typer.Option("--out", help="The HDF5 file to write.")],
+    steps: Annotated[int, typer.Option(help="Frames to predict.")] = 200,
+    trajectories: Annotated[int | None, typer.Option(help="Only the first ones.")] = None,
+) -> None:
+    """Predict the frames that follow the first state of each trajectory."""
+    from rich.progress import track
+
+    from ..evaluate.forecast import forecast
+    from ..model import load_model
+
+    loaded = load_model(model)
+    written = forecast(
+        loaded,
+        data,
+        out,
+        steps=steps,
+        trajectories=trajectories,
+        progress=lambda items: track(items, "rollout", console=console),
+    )
+    console.print(f"wrote {written} trajectories of {steps} steps: {out}", highlight=False)
