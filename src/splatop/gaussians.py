@@ -46,7 +46,8 @@ class Gaussians(Splats):
                 f"got {self.center.shape[0]}"
             )
         if is_concrete(self.scale):
-            low, high = float(self.scale.min()), float(self.scale.max())
+            scale = np.asarray(self.scale)  # in numpy, or inside `jit` it would be traced
+            low, high = float(scale.min()), float(scale.max())
             if not (low > 0 and high <= 0.5):
                 raise SplatopError(
                     f"expected scales in (0, 0.5] of the box, got {low:g} to {high:g}: "
@@ -66,9 +67,7 @@ class Gaussians(Splats):
 
     def with_amplitude(self, amplitude: Float[Array, "G C"], offset: Float[Array, " C"]):
         """The same geometry carrying another field."""
-        return Gaussians(
-            self.center, self.rotation, self.scale, amplitude, offset, self.anchors
-        )
+        return Gaussians(self.center, self.rotation, self.scale, amplitude, offset, self.anchors)
 
     def explicit(self) -> "Gaussians":
         return self
@@ -190,6 +189,4 @@ def gaussians_from_raw(raw: Field, *, scales: ScaleMap, channels: int) -> Gaussi
     amplitude = flat[:, geometry_outputs(dims) :]
     if amplitude.shape[1] == 0:
         amplitude = jnp.zeros((flat.shape[0], channels), raw.dtype)
-    return Gaussians(
-        center, rotation, scale, amplitude, jnp.zeros(channels, raw.dtype), anchors
-    )
+    return Gaussians(center, rotation, scale, amplitude, jnp.zeros(channels, raw.dtype), anchors)

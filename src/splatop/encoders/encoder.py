@@ -4,6 +4,7 @@ import abc
 
 import equinox as eqx
 import jax.numpy as jnp
+import numpy as np
 from jaxtyping import Array, Float
 
 from ..errors import SplatopError, check_field, is_concrete
@@ -43,7 +44,7 @@ def check_frame(u: Field, anchors: tuple[int, ...]) -> None:
             f"expected at least as many grid points as anchors along each axis, got "
             f"{tuple(u.shape[1:])} points and {anchors} anchors: use fewer anchors or a finer grid"
         )
-    if is_concrete(u) and float(jnp.max(jnp.ptp(u.reshape(u.shape[0], -1), axis=1))) == 0:
+    if is_concrete(u) and np.ptp(np.asarray(u).reshape(u.shape[0], -1), axis=1).max() == 0:
         raise SplatopError(
             "expected a field that varies in space, got a constant one (std 0): there is nothing "
             "to encode; leave such frames out"

@@ -7,7 +7,7 @@ import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Float
 
-from ..derivative import Derivative
+from ..derivative import Derivative, MultiIndex
 from ..gaussians import Gaussians, Splats
 from ..grid import Grid
 from ..spectral import Filter, PassThrough
@@ -20,7 +20,7 @@ class DenseRenderer(PointRenderer):
     Orders above two are nested forward-mode derivatives of the first two.
     """
 
-    chunk: int = eqx.field(static=True, default=4096)
+    chunk: int = eqx.field(static=True, default=256)
 
     def __call__(
         self,
@@ -61,9 +61,10 @@ class DenseRenderer(PointRenderer):
         def one_point(x: Float[Array, " d"]) -> dict[Derivative, Float[Array, " C"]]:
             return {
                 d: sum(
-                    weight * _differentiate(x, index, gaussians, precision)
+                    weight * _primitives(x, index, gaussians.center, precision)
                     for index, weight in physical_terms(d, lengths)
                 )
+                @ gaussians.amplitude
                 for d in derivatives
             }
 
@@ -76,16 +77,17 @@ def minimum_image(r: Array) -> Array:
     return r - jnp.round(r)
 
 
-def _differentiate(x, index, gaussians, precision) -> Float[Array, " C"]:
+def _primitives(
+    x: Float[Array, " d"], index: MultiIndex, center: Array, precision: Array
+) -> Float[Array, " G"]:
+    """The derivative `index` of every primitive of unit amplitude, at one point."""
     axes = [axis for axis, order in enumerate(index) for _ in range(order)]
     if len(axes) > 2:
         *rest, last = axes
         lower = tuple(rest.count(axis) for axis in range(len(index)))
         direction = jnp.zeros_like(x).at[last].set(1.0)
-        return jax.jvp(
-            lambda y: _differentiate(y, lower, gaussians, precision), (x,), (direction,)
-        )[1]
-    r = minimum_image(x - gaussians.center)
+        return jax.jvp(lambda y: _primitives(y, lower, center, precision), (x,), (direction,))[1]
+    r = minimum_image(x - center)
     slope = jnp.einsum("gij,gj->gi", precision, r)
     g = jnp.exp(-0.5 * jnp.sum(r * slope, axis=-1))
     if len(axes) == 1:
@@ -93,4 +95,4 @@ def _differentiate(x, index, gaussians, precision) -> Float[Array, " C"]:
     elif len(axes) == 2:
         a, b = axes
         g = g * (slope[:, a] * slope[:, b] - precision[:, a, b])
-    return g @ gaussians.amplitude
+    return g

@@ -1,16 +1,18 @@
 """Rendering in Fourier space: the transform of a Gaussian is a Gaussian."""
 
+import itertools
 from collections.abc import Iterable
 
 import jax
 import jax.numpy as jnp
 import numpy as np
-from jaxtyping import Array, Complex
+from jaxtyping import Array, Complex, Float
 
 from ..derivative import Derivative
 from ..gaussians import GaussianLattice, Gaussians, Splats
 from ..grid import Grid
 from ..spectral import Filter, PassThrough, derivative_symbol, from_modes
+from .dense import minimum_image
 from .renderer import Rendered, Renderer
 
 
@@ -73,7 +75,8 @@ def _lattice_modes(lattice: GaussianLattice, band: tuple[int, ...]) -> Complex[A
     dims = len(band)
     modes = jnp.fft.fftn(lattice.amplitude, axes=range(1, dims + 1))
     ks = band_modes(band)
-    modes = modes[(slice(None), *np.ix_(*(k % a for k, a in zip(ks, lattice.anchors, strict=True))))]
+    periodic = np.ix_(*(k % a for k, a in zip(ks, lattice.anchors, strict=True)))
+    modes = modes[(slice(None), *periodic)]
     factor = np.ones(())
     for k, a in zip(ks, lattice.anchors, strict=True):
         sigma = lattice.ratio / a
@@ -83,39 +86,71 @@ def _lattice_modes(lattice: GaussianLattice, band: tuple[int, ...]) -> Complex[A
 
 
 def _explicit_modes(g: Gaussians, band: tuple[int, ...]) -> Complex[Array, "C *K"]:
-    ks = [jnp.asarray(k, g.center.dtype) for k in band_modes(band)]
-    covariance = g.covariance()
+    """In real numbers throughout, which XLA multiplies far faster on a CPU."""
+    ks = band_modes(band)
+    first, rest = ks[0], np.array(list(itertools.product(*ks[1:]))).T  # (K0,), (d - 1, R)
+    phases = _phases(g.center, band)
+    cos, sin = _sum_phases(phases[1:], like=g.center[:, :1])
+    exponents = -2 * jnp.pi**2 * g.covariance()
     volume = (2 * jnp.pi) ** (g.dims / 2) * jnp.prod(g.scale, axis=-1)
-    # The phase factors by axis, so only its per-axis tables need sines and cosines.
-    phases = [jnp.exp(-2j * jnp.pi * g.center[:, axis, None] * k) for axis, k in enumerate(ks)]
-    # The table of primitives against modes does not depend on the amplitudes, so stages that
-    # share a geometry share it.
+    amplitude = (g.amplitude * volume[:, None]).T
+
+    def rows(k0: Array, cos0: Array, sin0: Array) -> Complex[Array, "k C R"]:
+        """The modes with some mode numbers along the first axis.
+
+        The phase of the first axis goes with the amplitude, that of the others with a table which
+        does not depend on the amplitudes, so stages that share a geometry share it.
+        """
+        k = [k0[:, None, None], *rest]
+        quadratic = sum(
+            exponents[:, i, j, None] * k[i] * k[j] for i in range(g.dims) for j in range(g.dims)
+        )
+        bell = jnp.exp(quadratic)
+        table = jnp.concatenate([bell * cos, bell * sin], axis=-1)
+        weight = jnp.concatenate([amplitude * cos0[:, None], amplitude * sin0[:, None]], axis=1)
+        with_cos0, with_sin0 = jnp.split(weight @ table, 2, axis=1)
+        cos_cos, cos_sin = jnp.split(with_cos0, 2, axis=2)
+        sin_cos, sin_sin = jnp.split(with_sin0, 2, axis=2)
+        return (cos_cos - sin_sin) - 1j * (cos_sin + sin_cos)
+
+    planes = (jnp.asarray(first, g.center.dtype), phases[0][0].T, phases[0][1].T)
     if g.dims < 3:
-        table = _mode_table(ks, covariance, phases) * volume.reshape(-1, *(1,) * g.dims)
-        return jnp.einsum("gc,g...->c...", g.amplitude.astype(table.dtype), table)
-
-    def plane(row: tuple[Array, Array]) -> Array:
-        """In 3D the table is too large: one plane of modes after the other."""
-        k0, phase0 = row
-        table = _mode_table([k0[None], *ks[1:]], covariance, [phase0[:, None], *phases[1:]])
-        weight = g.amplitude * volume[:, None]
-        return jnp.einsum("gc,gkl->ckl", weight.astype(table.dtype), table[:, 0])
-
-    return jnp.moveaxis(jax.lax.map(plane, (ks[0], phases[0].T)), 0, 1)
+        modes = rows(*planes)
+    else:
+        # In 3D the table is too large to hold, also for the backward pass.
+        one_plane = jax.checkpoint(lambda plane: rows(*(x[None] for x in plane))[0])
+        modes = jax.lax.map(one_plane, planes)
+    return jnp.moveaxis(modes, 0, 1).reshape(-1, *map(len, ks))
 
 
-def _mode_table(ks: list[Array], covariance: Array, phases: list[Array]) -> Array:
-    """`exp(-2π² kᵀΣk - 2πi k·μ)` for every primitive and mode, `(G, *K)`."""
-    dims = len(ks)
-    axis_shape = [tuple(-1 if j == i else 1 for j in range(dims)) for i in range(dims)]
-    k = [ks[i].reshape(axis_shape[i]) for i in range(dims)]
-    per_primitive = (-1,) + (1,) * dims
-    exponent = sum(
-        covariance[:, i, j].reshape(per_primitive) * k[i] * k[j]
-        for i in range(dims)
-        for j in range(dims)
-    )
-    phase = 1.0
-    for i in range(dims):
-        phase = phase * phases[i].reshape(len(covariance), *axis_shape[i])
-    return jnp.exp(-2 * jnp.pi**2 * exponent) * phase
+def _phases(center: Float[Array, "G d"], band: tuple[int, ...]) -> list[tuple[Array, Array]]:
+    """`cos` and `sin` of `2π k center` along each axis, `(G, K)`."""
+    k = jnp.arange(max(band) + 1, dtype=center.dtype)
+
+    def one_axis(x: Float[Array, " G"]) -> tuple[Array, Array]:
+        # Large angles lose digits in float32. Few enough bits that k times this is exact:
+        coarse = jnp.round(x * 4096)[:, None] / 4096
+        turns = minimum_image(k * coarse) + k * (x[:, None] - coarse)
+        return jnp.cos(2 * jnp.pi * turns), jnp.sin(2 * jnp.pi * turns)
+
+    # A loop, or XLA fuses the sines into products and computes each of them many times.
+    cosines, sines = jax.lax.map(one_axis, center.T)
+    tables = [(c[:, : b + 1], s[:, : b + 1]) for c, s, b in zip(cosines, sines, band, strict=True)]
+    mirrored = [
+        (jnp.concatenate([c, c[:, :0:-1]], axis=1), jnp.concatenate([s, -s[:, :0:-1]], axis=1))
+        for c, s in tables[:-1]
+    ]
+    return [*mirrored, tables[-1]]
+
+
+def _sum_phases(phases: list[tuple[Array, Array]], like: Array) -> tuple[Array, Array]:
+    """`cos` and `sin` of sums of phases, one of each axis: `(G, R)`, row-major over the axes."""
+    cos, sin = jnp.ones_like(like), jnp.zeros_like(like)
+    for c, s in phases:
+        c, s, rows = c[:, None], s[:, None], len(c)
+        cos, sin = (
+            cos[:, :, None] * c - sin[:, :, None] * s,
+            sin[:, :, None] * c + cos[:, :, None] * s,
+        )
+        cos, sin = cos.reshape(rows, -1), sin.reshape(rows, -1)
+    return cos, sin

@@ -6,7 +6,7 @@ monomials of the pixels, and every derivative is a polynomial times the same exp
 against polynomial coefficients.
 """
 
-import itertools
+import math
 from collections.abc import Iterable
 
 import equinox as eqx
@@ -25,6 +25,11 @@ from .renderer import PointRenderer, Rendered, add_offset, physical_terms
 
 # Polynomial in the pixel's local coordinates: exponents per axis -> coefficient per primitive.
 Polynomial = dict[tuple[int, ...], Array]
+
+# Exponentials that are computed before they are summed: 1 MB in float32, a core's cache. In 3D that
+# is a few cells, too few to keep the cores busy.
+CACHED_EXPONENTIALS = 2**18
+LEAST_CELLS = 16
 
 
 class LocalRenderer(PointRenderer):
@@ -88,8 +93,9 @@ class LocalRenderer(PointRenderer):
         anchors = np.asarray(_anchors(gaussians))
         around = _window_offsets(len(anchors), self.window)
         cell = jnp.minimum((positions * anchors).astype(int), anchors - 1)[:, None] + around
-        near = jnp.ravel_multi_index(tuple(jnp.moveaxis(cell % anchors, -1, 0)), tuple(anchors),
-                                     mode="clip")
+        near = jnp.ravel_multi_index(
+            tuple(jnp.moveaxis(cell % anchors, -1, 0)), tuple(anchors), mode="clip"
+        )
         inside = _offset_in_cell(gaussians)[near]
         return near, positions[:, None] - ((cell + 0.5) / anchors + inside)
 
@@ -145,9 +151,9 @@ class _Blocks:
         self.uniform = all(n % a == 0 for a, n in zip(anchors, points, strict=True))
         self._slots = slots
         self.local = local
-        cells = np.stack(
-            np.meshgrid(*(np.arange(a) for a in anchors), indexing="ij"), -1
-        ).reshape(-1, dims)
+        cells = np.stack(np.meshgrid(*(np.arange(a) for a in anchors), indexing="ij"), -1).reshape(
+            -1, dims
+        )
         self.around = _window_offsets(dims, window)
         near = (cells[:, None] + self.around) % np.asarray(anchors)
         self.neighbours = np.ravel_multi_index(tuple(np.moveaxis(near, -1, 0)), anchors)
@@ -155,10 +161,7 @@ class _Blocks:
     def local_coordinates(self) -> np.ndarray:
         """`(cells or 1, d, P^d)`; one row serves all cells where A divides N."""
         dims = len(self.anchors)
-        if self.uniform:
-            axes = [table[:1] for table in self.local]
-        else:
-            axes = self.local
+        axes = [table[:1] for table in self.local] if self.uniform else self.local
         counts = [len(table) for table in axes]
         coordinates = []
         for axis, table in enumerate(axes):
@@ -177,9 +180,7 @@ class _Blocks:
             blocks = blocks.transpose(
                 *range(len(lead)), *(len(lead) + position for position in order)
             )
-            points = tuple(
-                a * p for a, p in zip(self.anchors, self.per_axis, strict=True)
-            )
+            points = tuple(a * p for a, p in zip(self.anchors, self.per_axis, strict=True))
             return blocks.reshape(*lead, *points)
         cell = np.ix_(*(cell for cell, _ in self._slots))
         slot = np.ix_(*(slot for _, slot in self._slots))
@@ -194,62 +195,67 @@ def _render_blocks(
     anchors = jnp.asarray(blocks.anchors, dtype)
     # In units of the anchor spacing everything is of order one, which float32 needs.
     precision = gaussians.precision() / (anchors[:, None] * anchors[None, :])
-    lengths = tuple(
-        length / a for length, a in zip(grid.lengths, blocks.anchors, strict=True)
-    )
-    degree = max(2, max((d.order for d in derivatives), default=0))
-    monomials = [
-        m for m in itertools.product(range(degree + 1), repeat=dims) if sum(m) <= degree
-    ]
-    pixels = blocks.local_coordinates()
-    pixel_monomials = np.stack(
-        [np.prod(pixels ** np.asarray(m)[None, :, None], axis=1) for m in monomials], axis=1
-    )
-
-    around = jnp.asarray(blocks.around, dtype)
     inside = _offset_in_cell(gaussians) * anchors
+    lengths = tuple(length / a for length, a in zip(grid.lengths, blocks.anchors, strict=True))
+    # One table, so that the geometry of a neighbourhood is one gather.
+    geometry = jnp.concatenate([precision.reshape(-1, dims * dims), inside], axis=1)
+    around = jnp.asarray(blocks.around, dtype)
 
-    def render_cells(cell: tuple[Array, Array]) -> Array:
-        """All derivatives of the pixels of some cells: `(cells, D * C, P^d)`."""
-        near, powers = cell
-        p = precision[near]
-        m = around + inside[near]
-        quadratic = _quadratic(p, m)
-        table = jnp.stack([quadratic[k] for k in monomials if k in quadratic], axis=-1)
-        used = np.asarray([k in quadratic for k in monomials])
-        bell = jnp.exp(_contract(table, powers[:, used]))
-        amplitude = gaussians.amplitude[near]
-        outputs = []
-        for d in derivatives:
-            total: Polynomial = {}
-            for index, weight in physical_terms(d, lengths):
-                for k, coefficient in _hermite(index, p, m).items():
-                    total[k] = total.get(k, 0.0) + weight * coefficient
-            keys = list(total)
-            rows = jnp.stack([total[k] for k in keys], axis=1)  # (cells, keys, M)
-            rows = rows[:, :, None] * jnp.moveaxis(amplitude, -1, 1)[:, None]
-            values = jnp.einsum("bkcm,bmp->bkcp", rows, bell)
-            mono = powers[:, np.asarray([monomials.index(k) for k in keys])]
-            outputs.append(jnp.sum(values * mono[:, :, None], axis=1))
-        return jnp.concatenate(outputs, axis=1)
+    def render_cell(near: Array, pixels: Float[Array, "d P"]) -> Float[Array, "D C P"]:
+        """All derivatives at the pixels of one cell, from the primitives `near` it."""
+        p = geometry[near, : dims * dims].reshape(-1, dims, dims)
+        m = around + geometry[near, dims * dims :]
+        amplitude = gaussians.amplitude[near].T
+        polynomials = [_derivative_polynomial(d, lengths, p, m) for d in derivatives]
+        rows = jnp.stack([c for polynomial in polynomials for c in polynomial.values()])
+        rows = (rows[:, None] * amplitude).reshape(-1, len(near))
+        sums = (rows @ jnp.exp(_evaluate(_quadratic(p, m), pixels))).reshape(
+            -1, channels, pixels.shape[1]
+        )
+        fields, start = [], 0
+        for polynomial in polynomials:
+            part = sums[start : start + len(polynomial)]
+            fields.append(
+                sum(_monomial(k, pixels) * s for k, s in zip(polynomial, part, strict=True))
+            )
+            start += len(polynomial)
+        return jnp.stack(fields)
 
-    # Rows of cells, one after the other: a row's exponentials stay in cache.
-    rows = blocks.anchors[0]
-    near = jnp.asarray(blocks.neighbours).reshape(rows, -1, blocks.neighbours.shape[1])
-    powers = jnp.asarray(pixel_monomials, dtype)
+    near = jnp.asarray(blocks.neighbours)
+    pixels = jnp.asarray(blocks.local_coordinates(), dtype)
+    # The backward pass computes a cell again rather than keep the exponentials of all of them.
+    render_cell = jax.checkpoint(render_cell)
+    at_once = max(LEAST_CELLS, CACHED_EXPONENTIALS // (near.shape[1] * pixels.shape[2]))
     if blocks.uniform:
-        rendered = jax.lax.map(lambda row: render_cells((row, powers)), near)
+        rendered = jax.lax.map(lambda one: render_cell(one, pixels[0]), near, batch_size=at_once)
     else:
-        powers = powers.reshape(rows, -1, *powers.shape[1:])
-        rendered = jax.lax.map(render_cells, (near, powers))
-    rendered = rendered.reshape(-1, len(derivatives), channels, rendered.shape[-1])
+        rendered = jax.lax.map(lambda one: render_cell(*one), (near, pixels), batch_size=at_once)
     return blocks.assemble(jnp.moveaxis(rendered, 0, 2))
 
 
-def _contract(table: Float[Array, "B M K"], powers: Float[Array, "b K P"]) -> Array:
-    if powers.shape[0] == 1:
-        return table @ powers[0]
-    return jnp.einsum("bmk,bkp->bmp", table, powers)
+def _derivative_polynomial(
+    derivative: Derivative, lengths: tuple[float, ...], p: Array, m: Array
+) -> Polynomial:
+    """What multiplies the exponential, in the units of p and m, of which a box has `lengths`."""
+    total: Polynomial = {}
+    for index, weight in physical_terms(derivative, lengths):
+        for key, coefficient in _hermite(index, p, m).items():
+            total[key] = total.get(key, 0.0) + weight * coefficient
+    return total
+
+
+def _monomial(powers: tuple[int, ...], x: Float[Array, "d P"]) -> Float[Array, " P"]:
+    return math.prod(
+        (x[axis] for axis, power in enumerate(powers) for _ in range(power)),
+        start=jnp.ones_like(x[0]),
+    )
+
+
+def _evaluate(polynomial: Polynomial, x: Float[Array, "d P"]) -> Float[Array, "M P"]:
+    """For each primitive at each pixel. Written as a sum of products, so that it and the
+    exponential around it are one pass."""
+    terms = [c[:, None] * _monomial(k, x) for k, c in polynomial.items()]
+    return sum(terms[1:], start=terms[0])
 
 
 def _unit(axis: int, dims: int) -> tuple[int, ...]:

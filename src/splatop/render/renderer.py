@@ -44,9 +44,7 @@ class PointRenderer(Renderer):
         """Derivatives at points given in physical coordinates."""
 
     @abc.abstractmethod
-    def basis(
-        self, gaussians: Gaussians, positions: Float[Array, "Q d"]
-    ) -> Float[Array, "Q G"]:
+    def basis(self, gaussians: Gaussians, positions: Float[Array, "Q d"]) -> Float[Array, "Q G"]:
         """Each primitive with unit amplitude, at positions given as fractions of the box."""
 
 
