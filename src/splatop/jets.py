@@ -73,8 +73,9 @@ class SpectralJets(JetProvider):
         modes = to_modes(u)
         weights = self.filter.weights(grid.wavenumbers())
         values = {
-            d: from_modes(modes * jnp.asarray(weights * derivative_symbol(d, grid), modes.dtype),
-                          grid.points).astype(u.dtype)
+            d: from_modes(
+                modes * jnp.asarray(weights * derivative_symbol(d, grid), modes.dtype), grid.points
+            ).astype(u.dtype)
             for d in derivatives
         }
         return Jet(u, values, self.lengths)
@@ -93,10 +94,22 @@ class SplatJets(JetProvider):
     renderer: Renderer = FourierRenderer()
     hold_geometry: bool = eqx.field(static=True, default=False)
 
+    def __check_init__(self):
+        if self.encoder.anchors == "auto":
+            raise SplatopError(
+                'expected an encoder with a fixed lattice, got anchors="auto", which could change '
+                "from stage to stage: use LatticeEncoder.for_field(u)"
+            )
+
     def for_step(self, u: Field) -> JetProvider:
         if not self.hold_geometry:
             return self
-        return SplatJets(self.encoder.hold(u), self.lengths, self.filter, self.renderer)
+        return SplatJets(
+            encoder=self.encoder.hold(u),
+            lengths=self.lengths,
+            filter=self.filter,
+            renderer=self.renderer,
+        )
 
     def __call__(self, u: Field, derivatives: Iterable[Derivative]) -> Jet:
         check_field(u, dims=len(self.lengths))

@@ -1,6 +1,7 @@
 """Fourier tools on periodic grids: filters, derivatives, resampling, spectra."""
 
 import abc
+import itertools
 import math
 from collections.abc import Sequence
 from functools import lru_cache
@@ -26,8 +27,9 @@ def to_modes(u: Field) -> Array:
 
 
 def from_modes(modes: Array, points: tuple[int, ...]) -> Field:
-    return jnp.fft.irfftn(modes, s=points, axes=range(modes.ndim - len(points), modes.ndim),
-                          norm="forward")
+    return jnp.fft.irfftn(
+        modes, s=points, axes=range(modes.ndim - len(points), modes.ndim), norm="forward"
+    )
 
 
 class Filter(eqx.Module):
@@ -124,19 +126,22 @@ def _radius(wavenumbers: Sequence[np.ndarray]) -> np.ndarray:
 
 
 def derivative_symbol(derivative: Derivative, grid: Grid) -> np.ndarray:
-    """The symbol on `rfftn`'s modes, without the Nyquist modes of odd derivatives.
+    """The symbol on `rfftn`'s modes.
 
-    On an even grid the Nyquist mode stands for ±N/2 at once, where an odd symbol cancels.
+    On an even grid the Nyquist mode stands for ±N/2 at once: its symbol is the mean over both,
+    along each axis, in which odd derivatives cancel.
     """
-    modes = grid.modes()
-    symbol = derivative.symbol(grid.wavenumbers())
-    for axis, n in enumerate(grid.points):
-        if n % 2 == 0:
-            mirrored = [k / length for k, length in zip(modes, grid.lengths, strict=True)]
-            mirrored[axis] = -mirrored[axis]
-            nyquist = np.abs(modes[axis]) == n // 2
-            symbol = np.where(nyquist, (symbol + derivative.symbol(mirrored)) / 2, symbol)
-    return symbol
+    nyquist = [
+        (n % 2 == 0) & (np.abs(k) == n // 2) for n, k in zip(grid.points, grid.modes(), strict=True)
+    ]
+    total = np.zeros((), complex)
+    for signs in itertools.product((1, -1), repeat=grid.dims):
+        flipped = [
+            np.where(own, sign * k, k)
+            for sign, own, k in zip(signs, nyquist, grid.wavenumbers(), strict=True)
+        ]
+        total = total + derivative.symbol(flipped)
+    return total / 2**grid.dims
 
 
 def differentiate(u: Field, derivative: Derivative, lengths: tuple[float, ...]) -> Field:
@@ -185,8 +190,10 @@ def radial_spectrum(u: Field, lengths: tuple[float, ...]) -> Float[Array, " K"]:
     grid = Grid(tuple(u.shape[1:]), lengths)
     longest = max(lengths)
     shell = np.floor(_radius(grid.wavenumbers()) * longest + 0.5).astype(int)
-    shells = int(max(n / 2 * longest / length
-                     for n, length in zip(grid.points, lengths, strict=True))) + 1
+    shells = (
+        int(max(n / 2 * longest / length for n, length in zip(grid.points, lengths, strict=True)))
+        + 1
+    )
     twice = _multiplicity(grid)
     energy = jnp.sum(jnp.abs(to_modes(u)) ** 2, axis=0) * twice
     kept = np.minimum(shell, shells)  # the corners beyond the last shell go to a bin of their own

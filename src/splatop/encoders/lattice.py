@@ -6,14 +6,15 @@ spectral ones: on a periodic box this is a spectral method in Gaussian clothes.
 """
 
 from functools import lru_cache
+from typing import Literal
 
 import equinox as eqx
 import jax.numpy as jnp
 import numpy as np
 
-from ..errors import SplatopError, check_field
+from ..errors import SplatopError, check_field, is_concrete
 from ..gaussians import GaussianLattice
-from ..spectral import Field, to_modes
+from ..spectral import Field
 from .encoder import Encoder, check_frame
 
 # σ/h. Wider kernels reach higher accuracy but reach further than a local window of 4 cells; with
@@ -23,10 +24,19 @@ WINDOWED_RATIO = 1.0
 
 
 class LatticeEncoder(Encoder):
-    """Amplitudes by least squares over the grid, `ratio` = σ over the anchor spacing."""
+    """Amplitudes by least squares over the grid, `ratio` = σ over the anchor spacing.
 
-    anchors: tuple[int, ...] = eqx.field(static=True)
+    With `anchors="auto"` each frame gets the lattice that its spectrum asks for. Inside `jit`, or
+    for a time step, the lattice must be fixed: `LatticeEncoder.for_field(u)`.
+    """
+
+    anchors: tuple[int, ...] | Literal["auto"] = eqx.field(static=True, default="auto")  # type: ignore[assignment]
     ratio: float = eqx.field(static=True, default=DEFAULT_RATIO)
+
+    @classmethod
+    def for_field(cls, u: Field, ratio: float = DEFAULT_RATIO) -> "LatticeEncoder":
+        """With as many anchors as the spectrum of this field asks for."""
+        return cls(anchors_for(u), ratio)
 
     def __check_init__(self):
         if not 0.5 <= self.ratio <= 2.0:
@@ -34,6 +44,8 @@ class LatticeEncoder(Encoder):
                 f"expected a kernel width of 0.5 to 2 anchor spacings, got {self.ratio:g}: "
                 "narrower kernels leave gaps, wider ones cannot be told apart"
             )
+        if self.anchors == "auto":
+            return
         if any(self.ratio / a > 0.5 for a in self.anchors):
             raise SplatopError(
                 f"expected more than {int(2 * self.ratio)} anchors along each axis for a kernel "
@@ -41,6 +53,8 @@ class LatticeEncoder(Encoder):
             )
 
     def __call__(self, u: Field) -> GaussianLattice:
+        if self.anchors == "auto":
+            return LatticeEncoder.for_field(u, self.ratio)(u)
         check_frame(u, self.anchors)
         offset = jnp.mean(u, axis=range(1, u.ndim))
         amplitude = u - offset.reshape((-1,) + (1,) * (u.ndim - 1))
@@ -61,10 +75,9 @@ def lattice_basis(points: int, anchors: int, ratio: float) -> np.ndarray:
     distance = np.arange(points)[:, None] / points - (np.arange(anchors) + 0.5) / anchors
     sigma = ratio / anchors
     # Images beyond 9 σ are below double precision.
-    images = int(np.ceil(9 * sigma)) + 1
-    return sum(
-        np.exp(-0.5 * ((distance - image) / sigma) ** 2) for image in range(-images, images + 1)
-    )
+    reach = int(np.ceil(9 * sigma)) + 1
+    images = np.arange(-reach, reach + 1)[:, None, None]
+    return np.exp(-0.5 * ((distance - images) / sigma) ** 2).sum(axis=0)
 
 
 def anchors_for(u: Field, *, tail: float = 1e-6) -> tuple[int, ...]:
@@ -74,8 +87,15 @@ def anchors_for(u: Field, *, tail: float = 1e-6) -> tuple[int, ...]:
     A lattice of A anchors carries modes up to A/2; a margin of a quarter keeps the kernel's
     transform away from the edge of that band.
     """
+    if not is_concrete(u):
+        raise SplatopError(
+            "expected a field whose values are known to choose anchors from, got one inside jit: "
+            "choose them before, with LatticeEncoder.for_field(u)"
+        )
     check_field(u)
-    energy = np.abs(np.asarray(to_modes(u - jnp.mean(u, axis=range(1, u.ndim), keepdims=True)))) ** 2
+    values = np.asarray(u)
+    centred = values - values.mean(axis=tuple(range(1, u.ndim)), keepdims=True)
+    energy = np.abs(np.fft.rfftn(centred, axes=range(1, u.ndim), norm="forward")) ** 2
     chosen = []
     for axis, n in enumerate(u.shape[1:], start=1):
         along = energy.sum(axis=tuple(i for i in range(energy.ndim) if i != axis))
