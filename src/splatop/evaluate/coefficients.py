@@ -1,4 +1,4 @@
-"""Coefficients that belong to a trajectory: identified from its first frames, compared with truth."""
+"""Coefficients of a trajectory: identified from its first frames, compared with the truth."""
 
 from collections.abc import Mapping, Sequence
 from typing import Any
@@ -18,11 +18,11 @@ CALIBRATION_FRAMES = 7
 def identified_coefficients(
     model: Model, trajectories: Trajectories, index: int
 ) -> dict[str, float]:
-    """Estimates of the model's unknown coefficients for one trajectory; empty if it has none.
+    """Estimates of the model's unknown coefficients for one trajectory; empty if it uses none.
 
     The true values that the data may hold are never looked at.
     """
-    if not model.spec.unknown:
+    if not model.spec.unknown or not (model.spec.conditioned or model.physics):
         return {}
     frames = int(model.record.get("calibration_frames", CALIBRATION_FRAMES))
     if trajectories.frames < frames:

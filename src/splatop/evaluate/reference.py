@@ -83,3 +83,25 @@ def _solver(benchmark: Benchmark, steps: int):
         return jnp.concatenate([u0[None], states])
 
     return solve
+
+
+class FirstTrajectories(Trajectories):
+    """The first few trajectories of a data set."""
+
+    def __init__(self, whole: Trajectories, count: int):
+        if not 1 <= count <= whole.trajectories:
+            raise SplatopError(
+                f"expected 1 to {whole.trajectories} trajectories, which is what {whole.source} "
+                f"has, got {count}"
+            )
+        self.whole = whole
+        self.grid, self.dt, self.fields = whole.grid, whole.dt, whole.fields
+        self.trajectories, self.frames = count, whole.frames
+        self.coefficients = {name: values[:count] for name, values in whole.coefficients.items()}
+        self.attributes = whole.attributes
+
+    def read(self, trajectory: int, start: int, frames: int) -> np.ndarray:
+        return self.whole.read(trajectory, start, frames)
+
+    def close(self) -> None:
+        self.whole.close()

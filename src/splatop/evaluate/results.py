@@ -47,6 +47,7 @@ class Metrics:
     diverged: list[dict[str, int]] = field(default_factory=list)
     cost_ms_per_step: float | None = None
     coefficients: dict[str, Any] = field(default_factory=dict)
+    representation: dict[str, Any] | None = None
     physics_alone: "Metrics | None" = None
     version: int = METRICS_VERSION
     splatop_version: str = __version__
@@ -138,7 +139,7 @@ def check_comparable(several: Iterable[Metrics]) -> None:
                 raise SplatopError(
                     f"expected runs evaluated on the same data, got {what} {_text(a)} for "
                     f"'{first.name}' and {_text(b)} for '{other.name}': compare runs of one "
-                    "benchmark, evaluated with the same --data, --steps, --trajectories and --points"
+                    "benchmark, evaluated with the same --data, --steps, --trajectories, --points"
                 )
 
 
