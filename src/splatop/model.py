@@ -35,6 +35,7 @@ from .surrogate import ScaledOperator, Surrogate
 
 FORMAT = "splatop-model"
 FORMAT_VERSION = 1
+SHIPPED = Path(__file__).parent / "models"
 KINDS = ("surrogate", "physics", *BASELINES)
 
 
@@ -239,8 +240,16 @@ def save_model(path: str | Path, model: Model) -> Path:
     return path
 
 
+def shipped_models() -> dict[str, Path]:
+    """The trained models inside the package, by name."""
+    return {path.stem: path for path in sorted(SHIPPED.glob("*.safetensors"))}
+
+
 def load_model(path: str | Path) -> Model:
-    """A model from its file, or from the run folder it was trained in."""
+    """A model from its file, from the run folder it was trained in, or a shipped one by name."""
+    shipped = shipped_models()
+    if not Path(path).exists() and str(path) in shipped:
+        path = shipped[str(path)]
     path = Path(path)
     if path.is_dir():
         if not (path / "model.safetensors").exists():
@@ -250,7 +259,7 @@ def load_model(path: str | Path) -> Model:
             )
         path = path / "model.safetensors"
     if not path.exists():
-        raise SplatopError(f"expected a run folder or a .safetensors file, got '{path}': not there")
+        raise unknown_name("model (no such run folder or .safetensors file)", str(path), shipped)
     metadata, tensors = _read(path)
     if metadata.get("format") != FORMAT:
         raise SplatopError(f"expected a splatop model, got '{path}', a file of another program")

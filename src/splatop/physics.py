@@ -75,15 +75,16 @@ class EmbeddedPhysics(Stepper):
         """The least grid on which nothing aliases into the filter's band.
 
         Products of the equation's degree need `(degree + 1)` times the band. A lattice of A anchors
-        mirrors mode k at A - k, which the grid must resolve to be told apart from k.
+        mirrors mode k at A - k, which the grid must resolve to be told apart from k. On a coarse
+        state this can be finer than the state's own grid.
         """
         band = self.jets.filter.band(Grid(points, self.jets.lengths))
         degree = min(self.equation.degree, 3)
         encoder = self.jets.encoder if isinstance(self.jets, SplatJets) else None
         anchors = encoder.anchors if encoder is not None else (0,) * len(points)
         return tuple(
-            min(n, max(_fast_size(int((degree + 1) * b) + 1), _fast_size(2 * (a - b) + 1), a))
-            for n, b, a in zip(points, band, anchors, strict=True)
+            max(_fast_size(int((degree + 1) * b) + 1), _fast_size(2 * (a - b) + 1), a)
+            for b, a in zip(band, anchors, strict=True)
         )
 
 
