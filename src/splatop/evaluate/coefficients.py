@@ -7,9 +7,9 @@ import numpy as np
 
 from ..data import Trajectories
 from ..errors import SplatopError
-from ..jets import JetProvider, SpectralJets
+from ..identify import identify_trajectories
 from ..model import Model
-from ..spectral import PassThrough
+from .reference import SomeTrajectories
 
 # The paper observes seven frames of each trajectory before it predicts (appendix D).
 CALIBRATION_FRAMES = 7
@@ -18,38 +18,33 @@ CALIBRATION_FRAMES = 7
 def identified_coefficients(
     model: Model, trajectories: Trajectories, index: int
 ) -> dict[str, float]:
-    """Estimates of the model's unknown coefficients for one trajectory; empty if it uses none.
+    """Estimates of the model's unknown coefficients for one trajectory; empty if it uses none."""
+    return all_identified_coefficients(model, SomeTrajectories(trajectories, [index]))[0]
+
+
+def all_identified_coefficients(model: Model, trajectories: Trajectories) -> list[dict[str, float]]:
+    """The same for every trajectory, each by itself.
 
     The true values that the data may hold are never looked at.
     """
-    if not model.spec.unknown or not (model.spec.conditioned or model.physics):
-        return {}
-    frames = int(model.record.get("calibration_frames", CALIBRATION_FRAMES))
+    spec = model.spec
+    if not spec.unknown or not (spec.conditioned or model.physics):
+        return [{} for _ in range(trajectories.trajectories)]
+    frames = int(model.record.get("calibration_frames") or CALIBRATION_FRAMES)
     if trajectories.frames < frames:
         raise SplatopError(
             f"expected at least {frames} frames of each trajectory to identify "
-            f"{', '.join(model.spec.unknown)} from, got {trajectories.frames} in "
-            f"{trajectories.source}"
+            f"{', '.join(spec.unknown)} from, got {trajectories.frames} in {trajectories.source}"
         )
-    from ..identify import identify
-
-    spec = model.spec
-    found = identify(
+    found = identify_trajectories(
         spec.known_equation,
-        _jets(model),
-        trajectories.window(index, 0, frames),
-        trajectories.dt,
+        None,  # the lattice that training identified with
+        trajectories,
+        frames=frames,
         unknown=spec.unknown,
         known=dict(spec.coefficients),
     )
-    return {name: float(found.coefficients[name]) for name in spec.unknown}
-
-
-def _jets(model: Model) -> JetProvider:
-    """The model's own derivatives; a network without physics gets exact ones."""
-    if model.physics is not None:
-        return model.physics.jets
-    return SpectralJets(model.spec.lengths, PassThrough())
+    return [{name: float(one.estimates[name]) for name in spec.unknown} for one in found]
 
 
 def identification_errors(

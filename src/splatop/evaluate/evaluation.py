@@ -1,7 +1,7 @@
 """Rollouts against reference trajectories, streamed: one trajectory and a few frames at a time."""
 
 import math
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Iterator, Mapping
 from dataclasses import replace
 
 import equinox as eqx
@@ -15,11 +15,12 @@ from ..model import Model
 from ..spectral import Field
 from ..stepper import Coefficients, Stepper
 from ..surrogate import Surrogate
-from .coefficients import identified_coefficients
+from .coefficients import all_identified_coefficients
 from .cost import step_cost
 from .metrics import FrameStatistics, frame_statistics
 from .representation import describe_representation
 from .results import Metrics
+from .style import LABELS, default_name
 from .summary import Record, ReferenceRange, summarise
 
 STEPS = 200
@@ -43,7 +44,7 @@ def evaluate(
     times a step, "representation" measures the Gaussians. `progress` is called with the
     trajectories done and their total.
     """
-    name = name or model.spec.kind
+    name = name or default_name({"kind": model.spec.kind, "tenfold": model.spec.tenfold})
     found = evaluate_all({name: model}, trajectories, steps=steps, also=also, progress=progress)
     return found[name]
 
@@ -71,14 +72,9 @@ def evaluate_all(
         if "physics alone" in also and isinstance(model.stepper, Surrogate):
             every[_alone(name)] = model.physics_only()
     reference = ReferenceRange()
-    records = {name: Record() for name in every}
+    records = {name: Record(estimates) for name, estimates in _estimates(every, trajectories)}
     for index in range(trajectories.trajectories):
-        identified: dict[int, dict[str, float]] = {}
         for name, model in every.items():
-            held = id(model.physics)  # a surrogate and its physics alone share the estimates
-            if held not in identified:
-                identified[held] = identified_coefficients(model, trajectories, index)
-            records[name].estimated.append(identified[held])
             _roll_out(model, trajectories, index, steps, records[name])
         for start, count in _chunks(trajectories, 0, steps + 1):
             reference.add(trajectories.window(index, start, count))
@@ -88,11 +84,37 @@ def evaluate_all(
         name: _measured(name, model, trajectories, records[name], reference, also)
         for name, model in every.items()
     }
-    return {name: replace(found[name], physics_alone=found.get(_alone(name))) for name in models}
+    return {name: _with_physics_alone(found, name) for name in models}
+
+
+def _estimates(
+    models: Mapping[str, Model], trajectories: Trajectories
+) -> Iterator[tuple[str, list[dict[str, float]]]]:
+    """Each model's identified coefficients, the same ones identified once."""
+    known: dict[tuple, list[dict[str, float]]] = {}
+    for name, model in models.items():
+        spec = model.spec
+        question = (
+            spec.unknown,
+            spec.dropped_terms,
+            tuple(spec.coefficients.items()),
+            model.record.get("calibration_frames"),
+            spec.conditioned or model.physics is not None,
+        )
+        if question not in known:
+            known[question] = all_identified_coefficients(model, trajectories)
+        yield name, known[question]
 
 
 def _alone(name: str) -> str:
-    return f"physics alone ({name})"
+    return f"physics alone of {name}"
+
+
+def _with_physics_alone(found: Mapping[str, Metrics], name: str) -> Metrics:
+    alone = found.get(_alone(name))
+    if alone is not None:
+        alone = replace(alone, model={**alone.model, "name": LABELS["physics"]})
+    return replace(found[name], physics_alone=alone)
 
 
 def check_model_fits(model: Model, trajectories: Trajectories) -> None:
@@ -120,7 +142,7 @@ def check_model_fits(model: Model, trajectories: Trajectories) -> None:
 def _roll_out(
     model: Model, trajectories: Trajectories, index: int, steps: int, record: Record
 ) -> None:
-    coefficients = _complete(model, record.estimated[-1])
+    coefficients = _complete(model, record.estimated[index])
     first = trajectories.window(index, 0, 1)[0]
     u, parts = jnp.asarray(first), []
     for start, count in _chunks(trajectories, 1, steps + 1):

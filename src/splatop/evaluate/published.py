@@ -23,7 +23,7 @@ class PublishedRollout:
     @property
     def label(self) -> str:
         names = {"fno": "FNO", "unet": "U-Net", "resnet": "ResNet", "surrogate": "surrogate"}
-        return f"published: {names[self.kind]}"
+        return f"published {names[self.kind]}"
 
 
 def published_rollout(benchmark: str | None) -> dict[str, PublishedRollout]:

@@ -1,5 +1,7 @@
 """A benchmark's split as trajectories that are computed when they are read, one at a time."""
 
+from collections.abc import Sequence
+
 import equinox as eqx
 import jax
 import jax.numpy as jnp
@@ -85,23 +87,26 @@ def _solver(benchmark: Benchmark, steps: int):
     return solve
 
 
-class FirstTrajectories(Trajectories):
-    """The first few trajectories of a data set."""
+class SomeTrajectories(Trajectories):
+    """A few trajectories of a data set, in the order of their indices."""
 
-    def __init__(self, whole: Trajectories, count: int):
-        if not 1 <= count <= whole.trajectories:
+    def __init__(self, whole: Trajectories, indices: Sequence[int]):
+        outside = [index for index in indices if not 0 <= index < whole.trajectories]
+        if outside or not indices:
             raise SplatopError(
-                f"expected 1 to {whole.trajectories} trajectories, which is what {whole.source} "
-                f"has, got {count}"
+                f"expected trajectories from 0 to {whole.trajectories - 1}, which is what "
+                f"{whole.source} has, got {outside[0] if outside else 'none'}"
             )
-        self.whole = whole
+        self.whole, self.indices = whole, tuple(indices)
         self.grid, self.dt, self.fields = whole.grid, whole.dt, whole.fields
-        self.trajectories, self.frames = count, whole.frames
-        self.coefficients = {name: values[:count] for name, values in whole.coefficients.items()}
+        self.trajectories, self.frames = len(self.indices), whole.frames
+        self.coefficients = {
+            name: values[list(indices)] for name, values in whole.coefficients.items()
+        }
         self.attributes = whole.attributes
 
     def read(self, trajectory: int, start: int, frames: int) -> np.ndarray:
-        return self.whole.read(trajectory, start, frames)
+        return self.whole.read(self.indices[trajectory], start, frames)
 
     def close(self) -> None:
         self.whole.close()

@@ -32,8 +32,12 @@ _MEAN_MOVES = 1e-4
 
 @dataclass
 class Record:
-    """What is kept of each trajectory's rollout: one value for each step, NaN once it diverged."""
+    """What is kept of each trajectory's rollout: one value for each step, NaN once it diverged.
 
+    `estimated` are the coefficients of every trajectory that were identified beforehand.
+    """
+
+    estimated: list[dict[str, float]]
     rl2: list[np.ndarray] = field(default_factory=list)
     error: list[np.ndarray] = field(default_factory=list)
     correlation: list[np.ndarray] = field(default_factory=list)
@@ -41,7 +45,6 @@ class Record:
     spectrum: list[np.ndarray] = field(default_factory=list)
     reference_spectrum: list[np.ndarray] = field(default_factory=list)
     divergence: list[int | None] = field(default_factory=list)
-    estimated: list[dict[str, float]] = field(default_factory=list)
     mean_moves: bool = False
 
     def add(self, first: np.ndarray, statistics: FrameStatistics) -> None:

@@ -1,0 +1,179 @@
+"""The command that measures models: evaluate, with ablations that need no training."""
+
+import contextlib
+import json as json_module
+from collections.abc import Iterator
+from dataclasses import replace
+from pathlib import Path
+from typing import Annotated
+
+import typer
+from rich.table import Table as RichTable
+
+from ..benchmarks import get_benchmark
+from ..data import Trajectories
+from ..data.atomic import complete_or_absent
+from ..errors import SplatopError
+from ..evaluate import Metrics, ReferenceTrajectories, check_comparable, evaluate_all, save_metrics
+from ..evaluate.ablations import Ablation, ablate
+from ..evaluate.published import published_rollout
+from ..evaluate.reference import SomeTrajectories
+from ..evaluate.tables import (
+    PUBLISHED,
+    ROLLOUT_COLUMNS,
+    protocol_note,
+    published_row,
+    rollout_row,
+    with_physics_alone,
+)
+from ..model import Model, load_model
+from .app import JsonOption, app, console, print_json
+from .data import open_data, progress_bar
+
+
+@app.command()
+def evaluate(
+    models: Annotated[
+        list[str],
+        typer.Argument(metavar="MODEL...", help="Run folders, .safetensors files or names."),
+    ],
+    data: Annotated[
+        Path | None,
+        typer.Option(help="Trajectories to test on; else the benchmark's test split."),
+    ] = None,
+    steps: Annotated[int, typer.Option(help="Of each rollout.")] = 200,
+    trajectories: Annotated[int | None, typer.Option(help="How many; else all.")] = None,
+    points: Annotated[
+        int | None, typer.Option(help="Per axis of the generated test split; else the paper's.")
+    ] = None,
+    seed: Annotated[int, typer.Option(help="Of the generated test split.")] = 0,
+    without: Annotated[
+        str | None, typer.Option(help="Ablation: operator, physics or filter.")
+    ] = None,
+    jets: Annotated[
+        str | None, typer.Option(help="Derivatives from: splat, spectral or finite-difference.")
+    ] = None,
+    anchors: Annotated[int | None, typer.Option(help="Gaussians per axis.")] = None,
+    window: Annotated[
+        int | None, typer.Option(help="Render locally, in cells to each side.")
+    ] = None,
+    cutoff: Annotated[float | None, typer.Option(help="Of the filter, cycles per length.")] = None,
+    coupling: Annotated[
+        str | None, typer.Option(help="Of physics and operator: parallel, sequential or rhs.")
+    ] = None,
+    substeps: Annotated[int | None, typer.Option(help="Of the physics, per frame.")] = None,
+    physics: Annotated[bool, typer.Option(help="Measure the physics alone beside.")] = True,
+    representation: Annotated[
+        bool, typer.Option("--representation", help="Measure the Gaussians, too.")
+    ] = False,
+    json: JsonOption = False,
+    out: Annotated[Path | None, typer.Option(help="Write the metrics here as well.")] = None,
+) -> None:
+    """Roll models out over held-out trajectories and compare them with the reference.
+
+    Each run folder gets a metrics.json; an ablation gets a file of its own beside it.
+    """
+    ablation = Ablation(without, jets, anchors, window, cutoff, coupling, substeps)
+    loaded = {name: ablate(m, ablation) for name, m in _load(models).items()}
+    also = ["cost", *(["physics alone"] if physics else [])]
+    also += ["representation"] if representation else []
+    with (
+        _test_set(loaded, data, steps, trajectories, points, seed) as test_set,
+        progress_bar("evaluating") as progress,
+    ):
+        found = evaluate_all(loaded, test_set, steps=steps, also=also, progress=progress)
+    if ablation.label is not None:
+        found = {
+            name: replace(m, model={**m.model, "ablation": ablation.label})
+            for name, m in found.items()
+        }
+    results = list(found.values())
+    check_comparable(results)
+    for path, metrics in zip(models, results, strict=True):
+        if Path(path).is_dir():
+            save_metrics(Path(path) / ablation.metrics_file, metrics)
+    content = [metrics.as_dict() for metrics in results]
+    shown = content[0] if len(content) == 1 else content
+    if out is not None:
+        with complete_or_absent(out) as partial:
+            partial.write_text(json_module.dumps(shown, indent=1, allow_nan=False) + "\n")
+    if json:
+        print_json(shown)
+    else:
+        print_metrics(results)
+
+
+def _load(paths: list[str]) -> dict[str, Model]:
+    """Models by a name of their own; refused together if their benchmarks differ."""
+    loaded: dict[str, Model] = {}
+    for path in paths:
+        name = Path(path).resolve().name.removesuffix(".safetensors")
+        name = path if name in loaded else name
+        if name in loaded:
+            raise SplatopError(f"expected each model once, got '{path}' twice")
+        loaded[name] = load_model(path)
+    benchmarks = {name: model.spec.benchmark or "own data" for name, model in loaded.items()}
+    if len(set(benchmarks.values())) > 1:
+        listed = ", ".join(f"{name}: {benchmark}" for name, benchmark in benchmarks.items())
+        raise SplatopError(
+            f"expected models of one benchmark in one comparison, got {listed}: "
+            "evaluate each benchmark by itself"
+        )
+    return loaded
+
+
+@contextlib.contextmanager
+def _test_set(
+    models: dict[str, Model],
+    data: Path | None,
+    steps: int,
+    trajectories: int | None,
+    points: int | None,
+    seed: int,
+) -> Iterator[Trajectories]:
+    if data is not None:
+        if points is not None:
+            raise SplatopError(
+                "expected --points only for a generated test split, got it with --data: "
+                "a file has the points it has"
+            )
+        with open_data(data) as opened:
+            count = opened.trajectories if trajectories is None else trajectories
+            yield SomeTrajectories(opened, range(count))
+        return
+    benchmark = next(iter(models.values())).spec.benchmark
+    if benchmark is None:
+        raise SplatopError(
+            "expected --data for a model that was trained on data of your own, got none: "
+            "give a file of test trajectories"
+        )
+    yield ReferenceTrajectories(
+        get_benchmark(benchmark), trajectories=trajectories, steps=steps, points=points, seed=seed
+    )
+
+
+def print_metrics(several: list[Metrics]) -> None:
+    """A table of the measured models, each surrogate with its physics, and the published ones."""
+    table = RichTable(box=None, pad_edge=False, padding=(0, 1, 0, 0))
+    for index, column in enumerate(ROLLOUT_COLUMNS):
+        table.add_column(column, no_wrap=True, justify="right" if index else "left")
+    for metrics in with_physics_alone(several):
+        table.add_row(*rollout_row(metrics), style=None if metrics in several else "dim")
+    published = published_rollout(several[0].benchmark)
+    if published:
+        table.add_section()
+    for row in published.values():
+        table.add_row(*published_row(row), style="italic cyan")
+    console.print(table)
+    console.print(protocol_note(several), style="dim", highlight=False, soft_wrap=True)
+    if published:
+        console.print(PUBLISHED, style="dim", highlight=False, soft_wrap=True)
+    for metrics in several:
+        errors = metrics.coefficients.get("relative_error", {})
+        if errors:
+            listed = ", ".join(f"{name} {error:.3%}" for name, error in errors.items())
+            console.print(
+                f"{metrics.name}: identified coefficients, mean relative error {listed}",
+                highlight=False,
+                markup=False,
+            )

@@ -1,0 +1,108 @@
+"""One name, one colour and one line for each method, the same in every table and figure.
+
+Colours are those of Okabe and Ito, which people with any colour vision tell apart.
+"""
+
+from collections.abc import Mapping
+from typing import Any
+
+from ..benchmarks import BENCHMARKS
+from .results import Metrics
+
+COLOURS: Mapping[str, str] = {
+    "reference": "#000000",
+    "surrogate": "#0072B2",
+    "physics": "#56B4E9",
+    "fno": "#D55E00",
+    "unet": "#009E73",
+    "resnet": "#CC79A7",
+}
+_OTHERS = ("#E69F00", "#7F7F7F", "#8C564B", "#B8A800")
+LABELS: Mapping[str, str] = {
+    "surrogate": "Surrogate",
+    "physics": "Physics alone",
+    "fno": "FNO",
+    "unet": "U-Net",
+    "resnet": "ResNet",
+}
+# The order of rows and legends.
+ORDER = ("surrogate", "physics", "fno", "unet", "resnet")
+
+FIELD_MAP = "RdBu_r"  # signed fields, white at zero
+POSITIVE_MAP = "viridis"
+
+RC: Mapping[str, Any] = {
+    "font.size": 9,
+    "font.family": "DejaVu Sans",
+    "axes.titlesize": 9.5,
+    "axes.titlelocation": "left",
+    "axes.labelsize": 9,
+    "axes.spines.top": False,
+    "axes.spines.right": False,
+    "axes.linewidth": 0.8,
+    "axes.grid": True,
+    "grid.color": "#E3E3E3",
+    "grid.linewidth": 0.6,
+    "legend.frameon": False,
+    "legend.fontsize": 8.5,
+    "lines.linewidth": 1.6,
+    "lines.solid_capstyle": "round",
+    "xtick.direction": "out",
+    "ytick.direction": "out",
+    "xtick.labelsize": 8,
+    "ytick.labelsize": 8,
+    "pdf.fonttype": 42,
+    "savefig.dpi": 200,
+}
+
+
+def benchmark_label(name: str | None) -> str:
+    """A benchmark's title, or what stands in for it on data of one's own."""
+    return BENCHMARKS[name].title if name in BENCHMARKS else (name or "own data")
+
+
+def default_name(model: Mapping[str, Any]) -> str:
+    """What a model is called when nobody named it."""
+    return LABELS.get(model["kind"], model["kind"]) + (" 10×" if model.get("tenfold") else "")
+
+
+def method_label(metrics: Metrics) -> str:
+    """What a table or legend calls a model: its name, and its kind where the name does not say."""
+    model = metrics.model
+    label, kind = str(model["name"]), default_name(model)
+    if kind.lower() not in label.lower() and model["kind"] not in label.lower():
+        label = f"{label} ({kind})"
+    return f"{label}, {model['ablation']}" if model.get("ablation") else label
+
+
+def method_colour(metrics: Metrics) -> str:
+    return COLOURS.get(metrics.model["kind"], _OTHERS[0])
+
+
+def other_colour(index: int) -> str:
+    """A colour that no method has, for variants of one."""
+    return _OTHERS[index % len(_OTHERS)]
+
+
+def line_style(metrics: Metrics) -> dict[str, Any]:
+    """Matplotlib's arguments for a method's line."""
+    model = metrics.model
+    dashed = model.get("tenfold") or model["kind"] == "physics"
+    return {
+        "color": method_colour(metrics),
+        "linestyle": (0, (4, 1.6)) if dashed else "-",
+        "linewidth": 2.2 if model["kind"] == "surrogate" else 1.5,
+        "zorder": 3 if model["kind"] == "surrogate" else 2,
+    }
+
+
+def in_order(several: list[Metrics]) -> list[Metrics]:
+    """Surrogates first, then physics alone and the networks, matched before ten-fold."""
+    return sorted(
+        several,
+        key=lambda m: (
+            ORDER.index(m.model["kind"]) if m.model["kind"] in ORDER else len(ORDER),
+            bool(m.model.get("tenfold")),
+            m.model.get("ablation") or "",
+        ),
+    )
