@@ -98,7 +98,9 @@ class ModelSpec:
                 f"unknown fields {', '.join(extra)} in the model description: "
                 "the file was made by another version of splatop"
             )
-        known = {k: tuple(v) if isinstance(v, list) else v for k, v in values.items()}
+        known: dict[str, Any] = {
+            k: tuple(v) if isinstance(v, list) else v for k, v in values.items()
+        }
         if known.get("numerics") is not None:
             known["numerics"] = Numerics.from_dict(known["numerics"])
         return cls(**known)
@@ -203,9 +205,7 @@ class Model:
         """The `steps` states that follow `u0`."""
         if steps < 1:
             raise SplatopError(f"expected at least one step, got {steps}")
-        return _jitted_rollout(
-            self.stepper, self._checked(u0), self.complete(coefficients), steps
-        )
+        return _jitted_rollout(self.stepper, self._checked(u0), self.complete(coefficients), steps)
 
     def _checked(self, u: Field) -> Array:
         u = jnp.asarray(u)

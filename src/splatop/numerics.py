@@ -58,7 +58,7 @@ class Numerics:
 
     @classmethod
     def from_dict(cls, values: dict[str, Any]) -> "Numerics":
-        known = {
+        known: dict[str, Any] = {
             key: tuple(value) if isinstance(value, list) else value for key, value in values.items()
         }
         try:
@@ -105,9 +105,7 @@ def build_filter(numerics: Numerics, dims: int) -> Filter:
     return SmoothFilter(numerics.cutoff[0], numerics.rolloff)
 
 
-def build_encoder(
-    numerics: Numerics, channels: int, *, key: PRNGKeyArray | None = None
-) -> Encoder:
+def build_encoder(numerics: Numerics, channels: int, *, key: PRNGKeyArray | None = None) -> Encoder:
     if numerics.encoder == "lattice":
         return LatticeEncoder(numerics.anchors, numerics.kernel_width)
     predicted = numerics.encoder == "unet-predicted"
@@ -141,7 +139,13 @@ def build_jets(
         "dense": DenseRenderer(),
     }[numerics.renderer]
     encoder = build_encoder(numerics, channels) if encoder is None else encoder
-    return SplatJets(encoder, lengths, filter, renderer, numerics.hold_geometry)
+    return SplatJets(
+        encoder=encoder,
+        lengths=lengths,
+        filter=filter,
+        renderer=renderer,
+        hold_geometry=numerics.hold_geometry,
+    )
 
 
 def build_physics(

@@ -55,9 +55,7 @@ def stability(physics: EmbeddedPhysics, u: Field, coefficients: Coefficients) ->
     )
 
 
-def check_stability(
-    physics: EmbeddedPhysics, u: Field, coefficients: Coefficients
-) -> Stability:
+def check_stability(physics: EmbeddedPhysics, u: Field, coefficients: Coefficients) -> Stability:
     """Refuse a step that RK4 would blow up, warn of one close to it; say what to change."""
     found = stability(physics, u, coefficients)
     advice = (

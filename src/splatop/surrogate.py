@@ -86,7 +86,9 @@ class ScaledOperator(Stepper):
 
 
 def residual_scale(
-    physics: EmbeddedPhysics, before: Float[Array, "n C *N"], after: Float[Array, "n C *N"],
+    physics: EmbeddedPhysics,
+    before: Float[Array, "n C *N"],
+    after: Float[Array, "n C *N"],
     coefficients: Coefficients,
 ) -> Float[Array, " C"]:
     """Root mean square of what Φ leaves to the network, per channel.

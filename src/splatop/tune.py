@@ -173,10 +173,14 @@ def _choose_anchors(
                 best, best_error = trial, error
         if best_error <= DERIVATIVE_TOLERANCE:
             break
-    return best, best_error, (
-        f"anchors: {' x '.join(map(str, best.anchors))} Gaussians of width "
-        f"{best.kernel_width:g} spacings give gradient and Laplacian inside the band within "
-        f"{best_error:.1e} of spectral ones (wanted {DERIVATIVE_TOLERANCE:.0e})"
+    return (
+        best,
+        best_error,
+        (
+            f"anchors: {' x '.join(map(str, best.anchors))} Gaussians of width "
+            f"{best.kernel_width:g} spacings give gradient and Laplacian inside the band within "
+            f"{best_error:.1e} of spectral ones (wanted {DERIVATIVE_TOLERANCE:.0e})"
+        ),
     )
 
 
@@ -216,8 +220,13 @@ def _choose_substeps(
     if substeps > MOST_SUBSTEPS:
         substeps = MOST_SUBSTEPS
     reach = linear.spectral_radius * dt / substeps
-    return replace(numerics, substeps=substeps), error, reach, (
-        f"substeps: {substeps} of RK4 per frame; |λ| dt = {reach:.2g} each, of the "
-        f"{RK4_REACH} that RK4 allows; halving them changes a frame by {error:.1e} "
-        f"(wanted {TIME_TOLERANCE:.0e})"
+    return (
+        replace(numerics, substeps=substeps),
+        error,
+        reach,
+        (
+            f"substeps: {substeps} of RK4 per frame; |λ| dt = {reach:.2g} each, of the "
+            f"{RK4_REACH} that RK4 allows; halving them changes a frame by {error:.1e} "
+            f"(wanted {TIME_TOLERANCE:.0e})"
+        ),
     )

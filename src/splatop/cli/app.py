@@ -12,7 +12,7 @@ from ..errors import SplatopError
 
 app = typer.Typer(
     name="splatop",
-    help="Fast, long-stable surrogates of PDEs from trajectories and what is known of the equation.",
+    help="Surrogates of PDEs from trajectories and what is known of the equation.",
     no_args_is_help=True,
     pretty_exceptions_enable=False,
     add_completion=False,

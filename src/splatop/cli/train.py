@@ -106,14 +106,15 @@ def train(
     seed: Annotated[int, typer.Option(help="Of data, weights and batches.")] = 0,
     resume: Annotated[bool, typer.Option("--resume", help="Continue an interrupted run.")] = False,
     distributed: Annotated[
-        bool, typer.Option("--distributed", help="One of several processes (JAX cluster variables).")
+        bool,
+        typer.Option("--distributed", help="One process of several (JAX cluster variables)."),
     ] = False,
 ) -> None:
     """Train a model on a benchmark, or on your own data and equation."""
     from dataclasses import replace
 
     from .. import training
-    from ..training.devices import start_distributed
+    from ..training.devices import is_writer, start_distributed
     from ..training.loop import Interrupted
 
     if distributed:
@@ -130,6 +131,8 @@ def train(
         except Interrupted as stop:
             progress.say(f"{stop}; continue with the same command and --resume")
             raise typer.Exit(130) from stop
+    if not is_writer():
+        return
     minutes = trained.record["train_minutes"]
     console.print(
         f"trained in {minutes:.1f} minutes, {trained.parameters:,} parameters: "
@@ -168,7 +171,7 @@ def tune(
             from ..identify import identify_trajectories
 
             found = identify_trajectories(
-                loaded.equation, loaded.at(0), unknown=loaded.unknown, known=loaded.known
+                loaded.equation, None, loaded.at(0), unknown=loaded.unknown, known=loaded.known
             )
             typical |= {n: float(np.mean([f.estimates[n] for f in found])) for n in loaded.unknown}
         tuned = choose_numerics(
