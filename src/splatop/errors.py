@@ -3,7 +3,7 @@
 import difflib
 from collections.abc import Iterable
 
-import jax
+import jax.core
 import numpy as np
 
 

@@ -90,7 +90,7 @@ class UNetEncoder(Encoder):
         if self.amplitudes == "predicted":
             return self
         normalised, _, _ = normalise(u)
-        return HeldGeometry(self.predict(normalised), self.renderer)
+        return HeldGeometry(geometry=self.predict(normalised), renderer=self.renderer)
 
     def predict(self, normalised: Field) -> Gaussians:
         """What the network says about a normalised frame; amplitudes are zero if to be solved."""
