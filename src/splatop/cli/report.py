@@ -1,0 +1,41 @@
+"""The command that writes a report."""
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from .app import app, console
+
+
+@app.command()
+def report(
+    runs: Annotated[
+        list[Path], typer.Argument(metavar="RUN...", help="Folders of evaluated runs.")
+    ],
+    out: Annotated[
+        Path | None,
+        typer.Option(help="The page; else report.html in the run, or here for several runs."),
+    ] = None,
+    data: Annotated[
+        Path | None,
+        typer.Option(help="Test trajectories to play; else the benchmark's own are solved again."),
+    ] = None,
+    trajectory: Annotated[
+        int | None, typer.Option(help="Which one to play; else the median one.")
+    ] = None,
+) -> None:
+    """Write one HTML page about runs, complete in itself: open it from the file."""
+    from ..evaluate.report import write_report
+
+    if out is None:
+        out = runs[0] / "report.html" if len(runs) == 1 else Path("report.html")
+    written = write_report(
+        runs, out, data=data, trajectory=trajectory, say=lambda text: _print(f"{text} ...")
+    )
+    _print(written.verdict.headline)
+    _print(f"wrote {written.path} ({written.path.stat().st_size / 1e6:.1f} MB)")
+
+
+def _print(text: str) -> None:
+    console.print(text, highlight=False, markup=False, soft_wrap=True)

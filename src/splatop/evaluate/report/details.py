@@ -1,0 +1,276 @@
+"""The lower half of the page: equation, coefficients, what was learned, settings and reasons."""
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import numpy as np
+
+from ...equation import Equation, latex_lines
+from ...errors import SplatopError
+from ...model import ModelSpec
+from .charts import Axis, Line, chart, legend
+from .figures import Charts, section
+from .learned import Learned
+from .markup import Child, Html, tag
+from .mathml import mathml
+from .pictures import DIVERGING, field_picture
+from .playback import Playback
+from .runs import Run
+from .words import number, percent
+
+
+def equation_section(spec: ModelSpec) -> Html:
+    """The equation as formula and as text, and which terms the physics was not told."""
+    try:
+        equation = spec.full_equation
+        formulas: list[Child] = [
+            mathml(line) for line in latex_lines(equation, dims=spec.dims)
+        ]
+    except SplatopError:  # a network needs no equation that can be read
+        equation, formulas = None, []
+    known = [f"{name} = {value:.6g}" for name, value in spec.coefficients.items()]
+    if spec.unknown:
+        known.append(f"{', '.join(spec.unknown)} identified from each trajectory's first frames")
+    return section(
+        "equation",
+        "Equation",
+        tag("div", *formulas, class_="formula") if formulas else None,
+        tag("p", tag("code", spec.equation), class_="source"),
+        tag("p", "Coefficients: " + "; ".join(known) + ".") if known else None,
+        _dropped(spec, equation),
+    )
+
+
+def _dropped(spec: ModelSpec, equation: Equation | None) -> Html | None:
+    if not spec.dropped_terms or equation is None:
+        return None
+    try:
+        lines = latex_lines(spec.known_equation, dims=spec.dims)
+    except SplatopError:
+        lines = ()
+    return tag(
+        "div",
+        tag("p", f"The physics was not told of: {', '.join(spec.dropped_terms)}. It knows"),
+        tag("div", *(mathml(line) for line in lines), class_="formula"),
+    )
+
+
+def coefficients_section(runs: Sequence[Run], playback: Playback | None) -> Html | None:
+    """Identified values with their errors over the test set, and intervals where they are known."""
+    rows = []
+    for run in runs:
+        held = run.metrics.coefficients
+        estimated, true = held.get("estimated") or {}, held.get("true") or {}
+        for name, values in estimated.items():
+            rows.append(_coefficient_row(run, name, values, true.get(name), playback))
+    if not rows:
+        return None
+    with_interval = any(row[1] for row in rows)
+    head = ["run", "coefficient", "estimate", *(["95 % interval"] if with_interval else []),
+            "true", "mean error", "largest error"]
+    return section(
+        "coefficients",
+        "Identified coefficients",
+        tag(
+            "div",
+            tag(
+                "table",
+                tag("thead", tag("tr", *(tag("th", name, scope="col") for name in head))),
+                tag("tbody", *(row[0](with_interval) for row in rows)),
+            ),
+            class_="scroll",
+        ),
+        tag(
+            "p",
+            "Estimate and true value belong to the trajectory of the player, or to the first one; "
+            "the errors are relative and over all test trajectories.",
+            class_="note",
+        ),
+    )
+
+
+def _coefficient_row(run: Run, name: str, values: list, true: list | None, playback):
+    index = playback.trajectory if playback and playback.trajectory < len(values) else 0
+    held = run.metrics.coefficients
+    intervals = (held.get("intervals") or {}).get(name)
+    interval = intervals[index] if intervals and index < len(intervals) else None
+
+    def row(with_interval: bool) -> Html:
+        return tag(
+            "tr",
+            tag("th", run.label, scope="row"),
+            tag("td", name),
+            tag("td", number(values[index], 4)),
+            tag("td", f"{number(interval[0], 4)} to {number(interval[1], 4)}" if interval else "–")
+            if with_interval
+            else None,
+            tag("td", number(true[index], 4) if true and index < len(true) else "unknown"),
+            tag("td", _error(held, "relative_error", name)),
+            tag("td", _error(held, "relative_error_max", name)),
+        )
+
+    return row, interval is not None
+
+
+def _error(held: Mapping[str, Any], key: str, name: str) -> str:
+    value = (held.get(key) or {}).get(name)
+    return "–" if value is None else percent(value)
+
+
+def learned_section(
+    charts: Charts, found: Sequence[tuple[Run, Learned]], playback: Playback
+) -> Html | None:
+    """Maps of the dropped terms' change over a step and of the operator's, side by side."""
+    if not found:
+        return None
+    return section(
+        "learned",
+        "What the operator learned in place of the missing terms",
+        *(_learned(charts, run, learned, playback, many=len(found) > 1, position=i)
+          for i, (run, learned) in enumerate(found)),
+    )
+
+
+def _learned(
+    charts: Charts, run: Run, learned: Learned, playback: Playback, *, many: bool, position: int
+) -> Html:
+    terms = ", ".join(learned.terms)
+    said = (
+        "no correlation can be computed, because one of the two is constant"
+        if learned.correlation is None
+        else f"their correlation over space and {len(learned.by_step)} moments is "
+        f"{learned.correlation:.3f}, and the operator restores "
+        f"{percent(learned.share)} of the term"
+    )
+    caption = (
+        f"At reference states of step {learned.step}: the change over one step that the dropped "
+        f"terms ({terms}) would make, Δt F[u], and the operator's output N_θ(u), in the same "
+        f"colours; {said}."
+    )
+    pictures = (
+        _profiles(charts, learned, playback, position)
+        if playback.grid.dims == 1
+        else _maps(learned, playback)
+    )
+    return tag("div", tag("h3", run.label) if many else None, pictures, tag("p", caption, class_="note"))
+
+
+def _maps(learned: Learned, playback: Playback) -> Html:
+    rows = []
+    for channel, field in enumerate(playback.fields):
+        truth, found = (_plane(a[channel]) for a in (learned.dropped, learned.learned))
+        limit = float(max(np.abs(truth).max(), np.abs(found).max())) or 1.0
+        for title, values in (
+            (f"dropped term × Δt, {field}", truth),
+            (f"operator’s correction, {field}", found),
+            (f"difference, {field}", found - truth),
+        ):
+            rows.append(
+                tag(
+                    "figure",
+                    tag("figcaption", title),
+                    tag("img", src=field_picture(values, -limit, limit, DIVERGING), alt=title),
+                    tag("p", f"−{number(limit)} … +{number(limit)}", class_="range"),
+                    class_="field",
+                )
+            )
+    return tag("div", *rows, class_="maps")
+
+
+def _plane(values: np.ndarray) -> np.ndarray:
+    return values[..., values.shape[-1] // 2] if values.ndim == 3 else values
+
+
+def _profiles(charts: Charts, learned: Learned, playback: Playback, position: int) -> Html:
+    x = playback.grid.coordinates()[0].ravel().tolist()
+    parts = []
+    for channel, field in enumerate(playback.fields):
+        lines = [
+            Line("dropped term × Δt", x, learned.dropped[channel].tolist(), "reference"),
+            Line("operator’s correction", x, learned.learned[channel].tolist(), "s0"),
+        ]
+        drawn = chart(lines, x=Axis("x"), y=Axis(f"change of {field} over a step"),
+                      title=f"Dropped term and correction, {field}", height=260)
+        parts += [legend(lines), charts.figure(f"learned{position}-{channel}", drawn, "")]
+    return tag("div", *parts, class_="column")
+
+
+def settings_section(runs: Sequence[Run]) -> Html:
+    """Why the numerics are what they are, and every setting that was used."""
+    return section(
+        "settings", "Settings", *(_settings(run, named=len(runs) > 1) for run in runs)
+    )
+
+
+def _settings(run: Run, *, named: bool) -> Html:
+    spec, record = run.model.spec, dict(run.model.record)
+    reasons = _reasons(run)
+    model = {
+        "kind": spec.kind,
+        "coupling": spec.coupling if spec.kind == "surrogate" else None,
+        "hidden channels": spec.hidden if spec.kind in ("surrogate", "fno") else None,
+        "modes": spec.modes if spec.kind in ("surrogate", "fno") else None,
+        "blocks": spec.blocks if spec.kind in ("surrogate", "fno") else None,
+        "conditioned on coefficients": spec.conditioned or None,
+        "parameters": run.model.parameters,
+    }
+    training = {k: v for k, v in record.items() if not isinstance(v, list | dict)}
+    tables: list[tuple[str, Mapping[str, Any]]] = [
+        ("Model", model),
+        ("Numerics", {} if spec.numerics is None else spec.numerics.as_dict()),
+        ("Training", training),
+    ]
+    chosen = run.config.get("settings")
+    every = chosen if isinstance(chosen, dict) else {}
+    return tag(
+        "div",
+        tag("h3", run.label) if named else None,
+        tag(
+            "dl",
+            *(
+                tag("div", tag("dt", name), tag("dd", why))
+                for name, _, why in (reason.partition(": ") for reason in reasons)
+            ),
+            class_="reasons",
+        )
+        if reasons
+        else None,
+        tag("div", *(_table(name, values) for name, values in tables if values), class_="sheets"),
+        tag("details", tag("summary", "All training settings"), _table("", every), class_="all")
+        if every
+        else None,
+        class_="run-settings",
+    )
+
+
+def _reasons(run: Run) -> list[str]:
+    """The sentences of the automatic numerics, where training wrote them down."""
+    prepared = run.config.get("prepared")
+    for held in (
+        run.model.record.get("numerics"),
+        prepared.get("reasons") if isinstance(prepared, dict) else None,
+    ):
+        if isinstance(held, list) and held:
+            return [str(reason) for reason in held]
+    return []
+
+
+def _table(name: str, values: Mapping[str, Any]) -> Html:
+    rows = [
+        tag("tr", tag("th", str(key).replace("_", " "), scope="row"), tag("td", _value(value)))
+        for key, value in values.items()
+        if value is not None
+    ]
+    return tag("table", tag("caption", name) if name else None, tag("tbody", *rows), class_="sheet")
+
+
+def _value(value: Any) -> str:
+    if isinstance(value, bool):
+        return "yes" if value else "no"
+    if isinstance(value, float):
+        return f"{value:.6g}"
+    if isinstance(value, list | tuple):
+        return ", ".join(_value(item) for item in value) or "none"
+    if isinstance(value, dict):
+        return ", ".join(f"{k} = {_value(v)}" for k, v in value.items()) or "none"
+    return str(value)

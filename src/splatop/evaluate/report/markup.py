@@ -1,0 +1,42 @@
+"""HTML that is escaped by construction: plain strings are text, only `Html` is markup."""
+
+import html
+import json
+from typing import Any
+
+
+class Html(str):
+    """Text that is already markup. Made by `tag` and `join`, and from our own assets."""
+
+    __slots__ = ()
+
+
+Child = Html | str | int | float | None
+
+
+def text(value: object) -> Html:
+    """A value as text that no browser takes for markup."""
+    return value if isinstance(value, Html) else Html(html.escape(str(value), quote=True))
+
+
+def tag(name: str, *children: Child, **attributes: object) -> Html:
+    """`<name ...>children</name>`; `class_` is class, `_` in a name is `-`, None is left out."""
+    written = "".join(
+        f' {key.rstrip("_").replace("_", "-")}="{html.escape(str(value), quote=True)}"'
+        for key, value in attributes.items()
+        if value is not None and value is not False
+    )
+    if name in ("img", "input", "br", "col"):
+        return Html(f"<{name}{written}>")
+    return Html(f"<{name}{written}>{join(children)}</{name}>")
+
+
+def join(children: Any, separator: str = "") -> Html:
+    """Children one after the other, None left out."""
+    return Html(separator.join(text(child) for child in children if child is not None))
+
+
+def embedded_json(value: Any) -> Html:
+    """JSON that may stand inside a script element: no end tag, no comment, no NaN."""
+    written = json.dumps(value, allow_nan=False, separators=(",", ":"), ensure_ascii=True)
+    return Html(written.replace("<", "\\u003c").replace(">", "\\u003e").replace("&", "\\u0026"))

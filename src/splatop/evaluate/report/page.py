@@ -1,0 +1,150 @@
+"""One self-contained page from run folders: read, play, write down."""
+
+import base64
+import hashlib
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from importlib import resources
+from pathlib import Path
+from string import Template
+
+from ..._version import __version__
+from ...data.atomic import complete_or_absent
+from ...errors import SplatopError
+from ..published import published_rollout
+from .details import coefficients_section, equation_section, learned_section, settings_section
+from .figures import Charts, error_section, loss_section, section, spectrum_section
+from .learned import compare_with_dropped
+from .markup import Child, Html, embedded_json, join, tag
+from .playback import Playback, play
+from .player import isosurface_section, player_data, player_section
+from .runs import Entry, Run, entries, read_runs
+from .summary import comparison_section, header, page_title, verdict_section
+from .words import Verdict, verdict
+
+Say = Callable[[str], None]
+
+_LINKS = (
+    ("verdict", "Verdict"),
+    ("player", "Player"),
+    ("isosurfaces", "Isosurfaces"),
+    ("rollout", "Error and spectra"),
+    ("numbers", "Numbers"),
+    ("equation", "Equation"),
+    ("coefficients", "Coefficients"),
+    ("learned", "Missing terms"),
+    ("training", "Training"),
+    ("settings", "Settings"),
+)
+
+
+@dataclass(frozen=True)
+class Report:
+    """Where the page was written, and what it says first."""
+
+    path: Path
+    verdict: Verdict
+
+
+def write_report(
+    runs: Sequence[str | Path],
+    out: str | Path,
+    *,
+    data: str | Path | None = None,
+    trajectory: int | None = None,
+    say: Say = lambda _: None,
+) -> Report:
+    """Write one HTML page about evaluated runs of one problem; nothing it needs lies outside.
+
+    `data` is the file of test trajectories to play, without it the benchmark's own; `trajectory`
+    is which one, without it the median one. `say` is told what happens.
+    """
+    out = Path(out)
+    if out.suffix.lower() not in (".html", ".htm"):
+        raise SplatopError(f"expected an output named .html, got '{out}'")
+    found = read_runs(runs)
+    shown = entries(found)
+    say(f"rolling out {', '.join(entry.label for entry in shown)} on one test trajectory")
+    playback = play(shown, data=data, trajectory=trajectory)
+    published = published_rollout(found[0].model.spec.benchmark)
+    ours = published.get("surrogate")
+    said = verdict(found, shown, ours.rl2[0] if ours else None)
+    charts = Charts()
+    player = player_data(playback, shown) if playback else None
+    sections: list[Child] = [
+        header(found, __version__),
+        verdict_section(said, found),
+        player_section(playback, player, shown) if playback and player else _no_player(found[0]),
+        isosurface_section(playback, shown) if playback else None,
+        _curves(charts, shown, found[0]),
+        comparison_section(shown, list(published.values())),
+        equation_section(found[0].model.spec),
+        coefficients_section(found, playback),
+        _learned(charts, found, playback),
+        loss_section(charts, found),
+        settings_section(found),
+    ]
+    page = _page(page_title(found), sections, {"charts": charts.hover, "player": player})
+    with complete_or_absent(out) as partial:
+        partial.write_text(page, encoding="utf-8")
+    return Report(out, said)
+
+
+def _curves(charts: Charts, shown: Sequence[Entry], run: Run) -> Html:
+    return section(
+        "rollout",
+        "Error and spectra",
+        tag(
+            "div",
+            error_section(charts, shown, run.model.spec.dt),
+            spectrum_section(charts, shown),
+            class_="columns",
+        ),
+    )
+
+
+def _learned(charts: Charts, runs: Sequence[Run], playback: Playback | None) -> Html | None:
+    if playback is None:
+        return None
+    compared = [
+        (run, found)
+        for run, rollout in zip(runs, playback.rollouts, strict=False)
+        if (found := compare_with_dropped(run, playback, rollout.coefficients)) is not None
+    ]
+    return learned_section(charts, compared, playback)
+
+
+def _no_player(run: Run) -> Html:
+    source = run.metrics.data.get("source") or "unknown"
+    return section(
+        "player",
+        "Reference and prediction, side by side",
+        tag(
+            "p",
+            f"There is nothing to play: the test data ({source}) cannot be made again from the "
+            "benchmark, and were not given. Write the report again with --data FILE.",
+            class_="note missing",
+        ),
+    )
+
+
+def _page(title: str, sections: list[Child], data: dict) -> str:
+    body = join(sections)
+    links = [tag("a", name, href=f"#{key}") for key, name in _LINKS if f'id="{key}"' in body]
+    template = Template(_asset("report.html"))
+    script = _asset("report.js")
+    # Only this very script may run: the browser itself refuses any that data might smuggle in.
+    digest = base64.b64encode(hashlib.sha256(script.encode()).digest()).decode("ascii")
+    return template.substitute(
+        title=tag("title", f"{title} – splatop"),
+        style=_asset("report.css"),
+        navigation=tag("nav", *links, aria_label="Sections"),
+        body=body,
+        data=embedded_json(data),
+        script=script,
+        script_hash=f"sha256-{digest}",
+    )
+
+
+def _asset(name: str) -> str:
+    return resources.files(__package__).joinpath("assets", name).read_text(encoding="utf-8")

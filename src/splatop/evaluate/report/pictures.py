@@ -1,0 +1,30 @@
+"""Colour maps and still pictures as data inside the page."""
+
+import base64
+import io
+
+import matplotlib
+import matplotlib.image
+import numpy as np
+
+SEQUENTIAL, DIVERGING, ERROR = "viridis", "RdBu_r", "PuOr_r"
+
+
+def colour_table(name: str) -> str:
+    """256 colours as base64 of their red, green and blue bytes."""
+    colours = matplotlib.colormaps[name](np.arange(256), bytes=True)[:, :3]
+    return base64.b64encode(np.ascontiguousarray(colours, np.uint8).tobytes()).decode("ascii")
+
+
+def field_picture(values: np.ndarray, low: float, high: float, name: str) -> str:
+    """A 2D field, x to the right and y upwards, as the address of an embedded PNG."""
+    buffer = io.BytesIO()
+    finite = np.where(np.isfinite(values), values, (low + high) / 2)
+    matplotlib.image.imsave(
+        buffer, finite.T, cmap=name, vmin=low, vmax=high, origin="lower", format="png"
+    )
+    return png_address(buffer.getvalue())
+
+
+def png_address(png: bytes) -> str:
+    return f"data:image/png;base64,{base64.b64encode(png).decode('ascii')}"

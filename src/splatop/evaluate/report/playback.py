@@ -1,0 +1,175 @@
+"""One test trajectory and what each run makes of it, frame by frame, for the player."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import equinox as eqx
+import jax
+import jax.numpy as jnp
+import numpy as np
+
+from ...benchmarks import BENCHMARKS
+from ...data import Trajectories, open_trajectories
+from ...errors import SplatopError
+from ...grid import Grid
+from ..coefficients import identified_coefficients
+from ..evaluation import check_model_fits
+from ..reference import ReferenceTrajectories
+from .runs import Entry, Run
+
+MOST_FRAMES = 41
+# Bytes of all frames in the page before compression, which halves them at least.
+FRAME_BUDGET = 6_000_000
+# Points along an axis at most: what a panel shows, and what a slice of a volume needs.
+MOST_POINTS = {1: 256, 2: 96, 3: 32}
+
+
+@dataclass(frozen=True)
+class Rollout:
+    """A run's states at the frames shown, and its error at every step of this trajectory."""
+
+    label: str
+    states: np.ndarray  # (F, C, *N) on the data's grid
+    rl2: tuple[float | None, ...]  # steps 1, 2, ...; None once it diverged
+    coefficients: dict[str, float]
+
+
+@dataclass(frozen=True)
+class Playback:
+    """The reference and every run's rollout at the same frames."""
+
+    source: str
+    trajectory: int
+    grid: Grid
+    dt: float
+    fields: tuple[str, ...]
+    steps: tuple[int, ...]  # of the frames shown, from 0
+    reference: np.ndarray  # (F, C, *N)
+    truth: dict[str, float]  # the coefficients that the data state
+    rollouts: tuple[Rollout, ...]
+
+    @property
+    def times(self) -> tuple[float, ...]:
+        return tuple(step * self.dt for step in self.steps)
+
+
+def play(
+    entries: Sequence[Entry], *, data: str | Path | None = None, trajectory: int | None = None
+) -> Playback | None:
+    """Roll every model out along one test trajectory; None if its data are not to be had.
+
+    Without a choice the trajectory is the first run's median one, so that it is typical.
+    """
+    first = entries[0].run
+    source = _test_data(first, data)
+    if source is None:
+        return None
+    with source:
+        for entry in entries:
+            check_model_fits(entry.model, source)
+        steps = min(first.metrics.steps, source.frames - 1)
+        index = _chosen(first, source, trajectory)
+        shown = frame_steps(steps, source, len(entries))
+        truth = source.window(index, 0, steps + 1)
+        return Playback(
+            source=source.source,
+            trajectory=index,
+            grid=source.grid,
+            dt=source.dt,
+            fields=first.model.spec.fields,
+            steps=tuple(int(s) for s in shown),
+            reference=truth[shown],
+            truth=source.trajectory_coefficients(index),
+            rollouts=tuple(_roll_out(entry, source, index, truth, shown) for entry in entries),
+        )
+
+
+def _test_data(run: Run, data: str | Path | None) -> Trajectories | None:
+    """The data that were asked for, that the metrics were made of, or None."""
+    if data is not None:
+        return open_trajectories(data)
+    known: dict[str, Any] = run.metrics.data
+    benchmark = BENCHMARKS.get(known.get("benchmark") or run.model.spec.benchmark or "")
+    if benchmark is not None and known.get("split") and known.get("seed") is not None:
+        points = list(known.get("points") or benchmark.grid.points)
+        if len(set(points)) == 1:
+            return ReferenceTrajectories(
+                benchmark,
+                split=known["split"],
+                trajectories=run.metrics.trajectories,
+                steps=run.metrics.steps,
+                points=points[0],
+                seed=known["seed"],
+            )
+    problem = run.config.get("problem")
+    path = problem.get("data") if isinstance(problem, dict) else run.config.get("data")
+    if isinstance(path, str) and Path(path).exists() and Path(path).name == known.get("source"):
+        return open_trajectories(path)
+    return None
+
+
+def _chosen(run: Run, source: Trajectories, trajectory: int | None) -> int:
+    if trajectory is not None:
+        if not 0 <= trajectory < source.trajectories:
+            raise SplatopError(
+                f"expected a trajectory from 0 to {source.trajectories - 1} of {source.source}, "
+                f"got {trajectory}"
+            )
+        return trajectory
+    errors = run.metrics.per_trajectory.get("rl2") or []
+    held = [np.inf if e is None else float(e) for e in errors][: source.trajectories]
+    return int(np.argsort(held, kind="stable")[(len(held) - 1) // 2]) if held else 0
+
+
+def frame_steps(steps: int, source: Trajectories, models: int) -> np.ndarray:
+    """The steps to show: evenly spread, from the first state to the last, as the page can hold."""
+    points = int(np.prod(shown_points(source.grid.points)))
+    frame = len(source.fields) * points * (1 + models)
+    count = int(np.clip(FRAME_BUDGET // frame, 3, MOST_FRAMES))
+    return np.unique(np.rint(np.linspace(0, steps, min(count, steps + 1))).astype(int))
+
+
+def strides(points: tuple[int, ...]) -> tuple[int, ...]:
+    """The page holds every k-th point of each axis, so that what is shown was computed."""
+    return tuple(-(-n // MOST_POINTS[len(points)]) for n in points)
+
+
+def shown_points(points: tuple[int, ...]) -> tuple[int, ...]:
+    return tuple(len(range(0, n, k)) for n, k in zip(points, strides(points), strict=True))
+
+
+def thinned(states: np.ndarray, points: tuple[int, ...]) -> np.ndarray:
+    """The states `(..., *points)` at the points shown."""
+    return states[(..., *(slice(None, None, k) for k in strides(points)))]
+
+
+def _roll_out(
+    entry: Entry, source: Trajectories, index: int, truth: np.ndarray, shown: np.ndarray
+) -> Rollout:
+    model = entry.model
+    own = identified_coefficients(model, source, index)
+    coefficients = model.complete({k: jnp.asarray(v, jnp.float32) for k, v in own.items()})
+    states, errors = [truth[0]], []
+    u = jnp.asarray(truth[0])
+    for start, end in zip(shown[:-1], shown[1:], strict=True):
+        u, found = _advance(model.stepper, u, truth[start + 1 : end + 1], coefficients)
+        states.append(np.asarray(u))
+        errors += [float(e) if np.isfinite(e) else None for e in np.asarray(found)]
+    diverged = entry.metrics.per_trajectory.get("diverged_step") or []
+    lost = diverged[index] if index < len(diverged) else None
+    kept = tuple(None if lost is not None and k >= lost else e for k, e in enumerate(errors, 1))
+    return Rollout(entry.label, np.stack(states), kept, own)
+
+
+@eqx.filter_jit
+def _advance(stepper, u, truth, coefficients):
+    """The states after `truth`'s frames, and the relative error at each."""
+
+    def step(u, reference):
+        u = stepper(u, coefficients)
+        return u, jnp.linalg.norm(u - reference) / jnp.linalg.norm(reference)
+
+    return jax.lax.scan(step, u, truth)
+

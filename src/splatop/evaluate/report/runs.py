@@ -1,0 +1,174 @@
+"""Run folders as the report reads them: model, metrics, settings and history, checked."""
+
+import csv
+import json
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any
+
+from ...errors import SplatopError
+from ...model import Model, load_model
+from ..results import Metrics, check_comparable, load_metrics
+
+CONFIG_FILE = "config.json"
+HISTORY_FILE = "history.csv"
+MODEL_FILE = "model.safetensors"
+
+
+@dataclass(frozen=True)
+class StageHistory:
+    """The loss of one stage of training."""
+
+    name: str
+    steps: tuple[int, ...]
+    loss: tuple[float | None, ...]
+
+
+@dataclass(frozen=True)
+class Run:
+    """A finished and evaluated run. `label` tells it from the other runs of a report."""
+
+    label: str
+    folder: Path
+    model: Model
+    metrics: Metrics
+    config: dict[str, Any]
+    history: tuple[StageHistory, ...]
+
+    @property
+    def is_surrogate(self) -> bool:
+        return self.model.spec.kind == "surrogate"
+
+
+@dataclass(frozen=True)
+class Entry:
+    """What gets a curve, a row and a picture: a run, or the physics of a surrogate alone."""
+
+    label: str
+    style: str
+    model: Model
+    metrics: Metrics
+    run: Run
+
+    @property
+    def is_physics_alone(self) -> bool:
+        return self.model is not self.run.model
+
+
+def entries(runs: Sequence[Run]) -> list[Entry]:
+    """The runs, then the physics alone of each surrogate, once where several share it."""
+    found = [
+        Entry(run.label, f"s{index % 6}", run.model, run.metrics, run)
+        for index, run in enumerate(runs)
+    ]
+    apart: list[Entry] = []
+    for run in runs:
+        alone = run.metrics.physics_alone
+        if alone is None or run.model.physics is None:
+            continue
+        known = [entry.metrics.rl2_curve for entry in (*found, *apart)]
+        if alone.rl2_curve not in known:
+            style = f"p{len(apart) % 3}"
+            label = f"physics alone ({run.label})"
+            apart.append(Entry(label, style, run.model.physics_only(), alone, run))
+    if len(apart) == 1:
+        apart = [replace(apart[0], label="physics alone")]
+    return [*found, *apart]
+
+
+def read_runs(folders: Sequence[str | Path]) -> list[Run]:
+    """Every run, refused with a reason if it is unfinished or does not belong with the others."""
+    if not folders:
+        raise SplatopError("expected at least one run folder to report on, got none")
+    paths = [Path(folder) for folder in folders]
+    twice = [str(p) for i, p in enumerate(paths) if p.resolve() in [q.resolve() for q in paths[:i]]]
+    if twice:
+        raise SplatopError(f"expected each run once, got {', '.join(twice)} twice")
+    runs = [_read_run(path, label) for path, label in zip(paths, _labels(paths), strict=True)]
+    _check_same_problem(runs)
+    check_comparable(run.metrics for run in runs)
+    return runs
+
+
+def _read_run(folder: Path, label: str) -> Run:
+    if not folder.exists():
+        raise SplatopError(f"expected a run folder, '{folder}' does not exist")
+    if not folder.is_dir():
+        raise SplatopError(
+            f"expected a run folder, got the file '{folder}': give the folder that it is in"
+        )
+    if not any(not p.name.startswith(".") for p in folder.iterdir()):
+        raise SplatopError(f"expected a run in '{folder}', the folder is empty: train one first")
+    model = load_model(folder)
+    return Run(
+        label=label,
+        folder=folder,
+        model=model,
+        metrics=load_metrics(folder),
+        config=_read_config(folder / CONFIG_FILE),
+        history=_read_history(folder / HISTORY_FILE),
+    )
+
+
+def _labels(paths: Sequence[Path]) -> list[str]:
+    """The folders' names, with as much of the path before them as tells them apart."""
+    parts = [p.resolve().parts for p in paths]
+    depth = 1
+    while len({p[-depth:] for p in parts}) < len(parts) and depth < max(map(len, parts)):
+        depth += 1
+    return ["/".join(p[-depth:]) for p in parts]
+
+
+def _check_same_problem(runs: Sequence[Run]) -> None:
+    """Models of different problems have no common picture, whatever their metrics say."""
+    first = runs[0]
+    for other in runs[1:]:
+        a, b = first.model.spec, other.model.spec
+        for what, one, two in (
+            ("benchmark", a.benchmark or "a data file", b.benchmark or "a data file"),
+            ("fields", a.fields, b.fields),
+            ("box", a.lengths, b.lengths),
+            ("time step", a.dt, b.dt),
+        ):
+            if one != two:
+                raise SplatopError(
+                    f"expected runs of the same problem in one report, got {what} {one} in "
+                    f"'{first.folder}' and {two} in '{other.folder}': write one report for each"
+                )
+
+
+def _read_config(path: Path) -> dict[str, Any]:
+    """The settings, if the run has them: a model that was copied alone has none."""
+    if not path.exists():
+        return {}
+    try:
+        config = json.loads(path.read_text())
+    except (json.JSONDecodeError, UnicodeDecodeError) as error:
+        raise SplatopError(f"expected JSON in '{path}', got something else ({error})") from error
+    if not isinstance(config, dict):
+        raise SplatopError(f"expected the settings of a run in '{path}', got {type(config).__name__}")
+    return config
+
+
+def _read_history(path: Path) -> tuple[StageHistory, ...]:
+    """Loss by stage; a run that trained nothing has no history."""
+    if not path.exists():
+        return ()
+    stages: dict[str, list[tuple[int, float | None]]] = {}
+    try:
+        with path.open(newline="") as file:
+            for row in csv.DictReader(file):
+                loss = float(row["loss"])
+                stages.setdefault(str(row["stage"]), []).append(
+                    (int(row["step"]), loss if abs(loss) < float("inf") else None)
+                )
+    except (KeyError, TypeError, ValueError, UnicodeDecodeError, csv.Error) as error:
+        raise SplatopError(
+            f"expected columns stage, step and loss in '{path}', got something else ({error}): "
+            "the file was cut or edited; remove it to report without loss curves"
+        ) from error
+    return tuple(
+        StageHistory(name, tuple(s for s, _ in rows), tuple(v for _, v in rows))
+        for name, rows in stages.items()
+    )
