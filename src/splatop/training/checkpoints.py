@@ -1,4 +1,7 @@
-"""Checkpoints of a training stage: Orbax on disk, verified when read."""
+"""Checkpoints of a training stage: Orbax on disk, verified when read.
+
+One process writes and reads them, also where several train; the others get the state from it.
+"""
 
 import hashlib
 import shutil
@@ -7,6 +10,7 @@ from pathlib import Path
 from typing import Any
 
 import jax
+import jax.numpy as jnp
 import numpy as np
 import orbax.checkpoint as ocp
 
@@ -21,10 +25,11 @@ class Checkpoints:
     def __init__(self, folder: Path, *, say: Callable[[str], None] = lambda _: None):
         self.folder = folder.absolute()
         self.say = say
-        self.folder.mkdir(parents=True, exist_ok=True)
 
     def steps(self) -> list[int]:
         """Steps that have a complete checkpoint, oldest first."""
+        if not self.folder.is_dir():
+            return []
         return sorted(int(p.name) for p in self.folder.iterdir() if p.name.isdigit())
 
     def save(self, step: int, state: Any) -> None:
@@ -32,9 +37,13 @@ class Checkpoints:
         target = self.folder / str(step)
         if target.exists():
             return
+        self.folder.mkdir(parents=True, exist_ok=True)
+        for begun in self.folder.glob("*.orbax-checkpoint-tmp*"):
+            shutil.rmtree(begun, ignore_errors=True)  # of a process that was killed
         arrays = _as_arrays(state)
-        with ocp.PyTreeCheckpointer() as writer:
-            writer.save(target, {"leaves": arrays, "sha256": _digest(arrays)})
+        with _checkpointer() as writer:
+            held = {"leaves": arrays, "sha256": _digest(arrays)}
+            writer.save(target, ocp.args.PyTreeSave(held))
         for old in self.steps()[:-KEPT]:
             shutil.rmtree(self.folder / str(old), ignore_errors=True)
 
@@ -47,8 +56,8 @@ class Checkpoints:
             try:
                 return step, self._read(step, like)
             except SplatopError as error:
-                self.say(f"{error}: going back to the checkpoint before it")
                 damaged = self.folder / f"damaged-{step}"
+                self.say(f"{error}: set aside as {damaged.name}, going back to the one before it")
                 shutil.rmtree(damaged, ignore_errors=True)
                 (self.folder / str(step)).rename(damaged)
         return None
@@ -56,23 +65,28 @@ class Checkpoints:
     def _read(self, step: int, like: Any) -> Any:
         leaves, structure = jax.tree.flatten(like)
         path = self.folder / str(step)
+        what = f"the checkpoint of step {step} of stage {self.folder.name}"
         try:
-            with ocp.PyTreeCheckpointer() as reader:
-                held = reader.restore(path)
+            with _checkpointer() as reader:
+                held = reader.restore(path, ocp.args.PyTreeRestore())
             arrays = {name: np.asarray(a) for name, a in held["leaves"].items()}
             whole = np.array_equal(np.asarray(held["sha256"]), _digest(arrays))
         except Exception as error:  # whatever a damaged file makes the reader raise
-            raise SplatopError(f"the checkpoint of step {step} cannot be read") from error
+            raise SplatopError(f"{what} cannot be read") from error
         if not whole:
-            raise SplatopError(f"the checkpoint of step {step} does not match its checksum")
+            raise SplatopError(f"{what} does not match its checksum")
         restored = [arrays.get(_name(i)) for i in range(len(leaves))]
         for leaf, array in zip(leaves, restored, strict=True):
-            if array is None or array.shape != np.shape(leaf):
-                raise SplatopError(f"the checkpoint of step {step} is of another model")
-        return jax.tree.unflatten(structure, [
-            jax.numpy.asarray(array, leaf.dtype)
-            for leaf, array in zip(leaves, restored, strict=True)
-        ])
+            if array is None or array.shape != np.shape(leaf) or array.dtype != leaf.dtype:
+                raise SplatopError(f"{what} is of another model")
+        return jax.tree.unflatten(structure, [jnp.asarray(array) for array in restored])
+
+
+def _checkpointer() -> ocp.Checkpointer:
+    # Orbax would wait for all processes of the cluster.
+    alone = ocp.options.MultiprocessingOptions(primary_host=0, active_processes={0})
+    handler = ocp.PyTreeCheckpointHandler(multiprocessing_options=alone)
+    return ocp.Checkpointer(handler, multiprocessing_options=alone)
 
 
 def _name(index: int) -> str:

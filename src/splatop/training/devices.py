@@ -1,5 +1,7 @@
-"""One or many devices and processes: the batch is split over all of them."""
+"""One or many devices and processes: the batch is split over all, the first process writes."""
 
+import json
+import os
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
@@ -8,6 +10,7 @@ import equinox as eqx
 import jax
 import jax.numpy as jnp
 import numpy as np
+from jax.experimental import multihost_utils
 from jax.sharding import Mesh, NamedSharding, PartitionSpec
 
 from ..errors import SplatopError
@@ -15,17 +18,29 @@ from ..errors import SplatopError
 
 @dataclass(frozen=True)
 class Placement:
-    """How batches and parameters reach the devices of all processes."""
+    """How batches and parameters reach the devices of all processes, and come back."""
 
     split: Callable[[Any], Any]
     replicate: Callable[[Any], Any]
-    is_writer: bool
+    collect: Callable[[Any], Any]
 
 
 def start_distributed() -> None:
-    """Join the other processes, as the standard JAX cluster variables tell."""
+    """Join the other processes, as the standard JAX cluster variables or a scheduler tell."""
+    # JAX itself reads the address alone from its variables.
+    numbers = {}
+    for argument, variable in (
+        ("num_processes", "JAX_NUM_PROCESSES"),
+        ("process_id", "JAX_PROCESS_ID"),
+    ):
+        text = os.environ.get(variable)
+        if text is not None and not text.strip().isdigit():
+            raise SplatopError(f"expected a number in the variable {variable}, got '{text}'")
+        numbers[argument] = None if text is None else int(text)
+    # Its own handler of SIGTERM would take the place of the one that writes a checkpoint.
+    jax.config.update("jax_enable_preemption_service", False)
     try:
-        jax.distributed.initialize()
+        jax.distributed.initialize(**numbers)
     except (ValueError, RuntimeError) as error:
         raise SplatopError(
             "expected JAX's cluster variables (JAX_COORDINATOR_ADDRESS, JAX_NUM_PROCESSES, "
@@ -33,11 +48,73 @@ def start_distributed() -> None:
         ) from error
 
 
+def is_writer() -> bool:
+    """Whether this is the process that writes the run folder."""
+    return jax.process_index() == 0
+
+
+def from_writer(make: Callable[[], Any]) -> Any:
+    """What `make` returns in the writing process, handed to all; its errors are raised in all.
+
+    The value must be one that JSON can hold.
+    """
+    if jax.process_count() == 1:
+        return make()
+    told, failure = {}, None
+    if is_writer():
+        try:
+            told = {"value": make()}
+        except Exception as error:
+            failure, told = error, {"error": str(error)}
+    message = np.frombuffer(json.dumps(told).encode(), np.uint8)
+    size = int(multihost_utils.broadcast_one_to_all(np.asarray(len(message), np.int32)))
+    if not is_writer():
+        message = np.zeros(size, np.uint8)
+    told = json.loads(multihost_utils.broadcast_one_to_all(message).tobytes())
+    if failure is not None:
+        raise failure
+    if "error" in told:
+        raise SplatopError(f"the writing process stopped: {told['error']}")
+    return told["value"]
+
+
+def arrays_from_writer(tree: Any) -> Any:
+    """The arrays of the writing process in all of them, bit by bit."""
+    if jax.process_count() == 1:
+        return tree
+
+    def share(leaf):
+        if not eqx.is_array(leaf):
+            return leaf
+        array = np.asarray(leaf)
+        # The broadcast adds zeros, which would turn -0.0 into 0.0; bytes stay as they are.
+        sent = multihost_utils.broadcast_one_to_all(
+            np.frombuffer(np.ascontiguousarray(array).tobytes(), np.uint8)
+        )
+        return jnp.asarray(np.frombuffer(sent.tobytes(), array.dtype).reshape(array.shape))
+
+    return jax.tree.map(share, tree)
+
+
+def any_process(flag: bool) -> bool:
+    """Whether the flag is set in any process."""
+    if jax.process_count() == 1:
+        return flag
+    return bool(multihost_utils.process_allgather(np.asarray(flag, np.uint8)).any())
+
+
+def on_host(tree: Any) -> Any:
+    """Arrays that may be split over processes, whole in each of them."""
+    if jax.process_count() == 1:
+        return jax.tree.map(np.asarray, tree)
+    return multihost_utils.process_allgather(tree, tiled=True)
+
+
 def placement(batch: int) -> Placement:
     """Split batches of this size evenly over all devices; on a single one do nothing."""
     count = jax.device_count()
     if count == 1:
-        return Placement(lambda tree: jax.tree.map(jnp.asarray, tree), lambda tree: tree, True)
+        return single_device()
     if batch % count:
         raise SplatopError(
             f"expected a batch that {count} devices can share evenly, got {batch}: "
@@ -57,11 +134,22 @@ def placement(batch: int) -> Placement:
         )
 
     def replicate(tree):
-        return jax.tree.map(
-            lambda a: jax.make_array_from_process_local_data(whole, np.asarray(a))
-            if eqx.is_array(a)
-            else a,
-            tree,
+        return _map_arrays(
+            lambda a: jax.make_array_from_process_local_data(whole, np.asarray(a)), tree
         )
 
-    return Placement(split_batch, replicate, jax.process_index() == 0)
+    def collect(tree):
+        return _map_arrays(lambda a: jnp.asarray(np.asarray(a)), tree)
+
+    return Placement(split_batch, replicate, collect)
+
+
+def single_device() -> Placement:
+    """Everything on JAX's default device."""
+    return Placement(
+        lambda tree: jax.tree.map(jnp.asarray, tree), lambda tree: tree, lambda tree: tree
+    )
+
+
+def _map_arrays(function: Callable[[Any], Any], tree: Any) -> Any:
+    return jax.tree.map(lambda a: function(a) if eqx.is_array(a) else a, tree)

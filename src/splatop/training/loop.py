@@ -2,22 +2,32 @@
 
 import csv
 import math
+import os
 import signal
 import threading
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Protocol
 
 import equinox as eqx
 import jax
+import jax.numpy as jnp
 import optax
 from jaxtyping import Array, Float
 
 from ..errors import SplatopError
 from .checkpoints import Checkpoints
+from .devices import (
+    Placement,
+    any_process,
+    arrays_from_writer,
+    from_writer,
+    is_writer,
+    single_device,
+)
 
 COLUMNS = ("stage", "step", "loss", "learning_rate", "gradient_norm")
 # A loss this many times its first value will not come back.
@@ -43,8 +53,9 @@ class Stage:
     """What to optimise and how.
 
     `loss(model, batch)` returns the value to minimise and the one to report; `trainable` marks the
-    arrays of the model that the optimiser may touch, the others stay outside of it. `describe`
-    says where a batch came from, for diagnosis.
+    arrays of the model that the optimiser may touch, the others stay outside of it. For a
+    diagnosis, `describe(step)` says where a batch came from and `examine(model, batch)` what is
+    wrong with it.
     """
 
     name: str
@@ -55,9 +66,8 @@ class Stage:
     optimiser: optax.GradientTransformation
     schedule: Callable[[Any], Any]
     describe: Callable[[int], str] = lambda step: ""
-    place: Callable[[Any], Any] = lambda batch: batch
-    replicate: Callable[[Any], Any] = lambda tree: tree
-    is_writer: bool = True
+    examine: Callable[[Any, Any], str] = lambda model, batch: ""
+    placement: Placement = field(default_factory=single_device)
 
 
 def run_stage(
@@ -76,61 +86,100 @@ def run_stage(
     with the same weights and the same history.
     """
     parameters, rest = eqx.partition(model, stage.trainable)
+    # A copy, because the update reuses the memory of the state that it is given.
+    parameters = jax.tree.map(jnp.copy, parameters)
     state = {"parameters": parameters, "optimiser": stage.optimiser.init(parameters)}
-    first = 0
-    restored = checkpoints.restore(state)
-    if restored is not None:
-        first, state = restored
-    rest, state = stage.replicate(rest), stage.replicate(state)
-    if stage.is_writer:
+    first, state = _latest(checkpoints, state)
+    if is_writer():
         _cut_history(history, stage.name, first)
+    rest, state = stage.placement.replicate(rest), stage.placement.replicate(state)
+    update = _make_update(stage)
 
+    start_loss, saved_at, rows = None, time.monotonic(), []
+
+    def save(step: int) -> None:
+        nonlocal saved_at
+        if is_writer():
+            _append_history(history, rows)
+            checkpoints.save(step, state)
+        rows.clear()
+        saved_at = time.monotonic()
+
+    with _stop_requests() as stopping:
+        batches = stage.batches(first, stage.steps)
+        for step, batch in zip(range(first, stage.steps), batches, strict=False):
+            state, loss, norm = update(rest, state, stage.placement.split(batch))
+            loss, norm = float(loss), float(norm)
+            start_loss = loss if start_loss is None else start_loss
+            finite = math.isfinite(loss) and math.isfinite(norm)
+            if not finite or loss > EXPLODED * start_loss:
+                if finite:
+                    rows.append(_row(stage, step, loss, norm))
+                    if is_writer():
+                        _append_history(history, rows)
+                elif step > first:
+                    save(step)  # a step that is not finite leaves the state as it was
+                found = stage.examine(
+                    eqx.combine(state["parameters"], rest), stage.placement.split(batch)
+                )
+                raise SplatopError(_diagnosis(stage, step, loss, norm, found, checkpoints))
+            rows.append(_row(stage, step, loss, norm))
+            report(stage.name, step + 1, stage.steps, loss, float(stage.schedule(step)))
+            done = step + 1 == stage.steps
+            due = (step + 1) % checkpoint_every == 0 or (
+                time.monotonic() - saved_at > 60 * checkpoint_minutes
+            )
+            stop = any_process(stopping.is_set())
+            if due or done or stop:
+                save(step + 1)
+            if stop and not done:
+                raise Interrupted(f"stopped after step {step + 1} of stage {stage.name}")
+    return stage.placement.collect(eqx.combine(state["parameters"], rest))
+
+
+def _latest(checkpoints: Checkpoints, state: Any) -> tuple[int, Any]:
+    """Step and state of the newest checkpoint, as the writing process reads it, or of a start."""
+    restored = checkpoints.restore(state) if is_writer() else None
+    first, state = (0, state) if restored is None else restored
+    return from_writer(lambda: first), arrays_from_writer(state)
+
+
+def _make_update(stage: Stage) -> Callable[[Any, Any, Any], tuple[Any, Array, Array]]:
     @eqx.filter_jit(donate="all-except-first")
     def update(rest, state, batch):
         def objective(parameters):
             return stage.loss(eqx.combine(parameters, rest), batch)
 
         (_, reported), gradient = jax.value_and_grad(objective, has_aux=True)(state["parameters"])
+        norm = optax.global_norm(gradient)
         changes, optimiser = stage.optimiser.update(
             gradient, state["optimiser"], state["parameters"]
         )
         parameters = optax.apply_updates(state["parameters"], changes)
-        norm = optax.global_norm(gradient)
-        return {"parameters": parameters, "optimiser": optimiser}, reported, norm
+        after = {"parameters": parameters, "optimiser": optimiser}
+        finite = jnp.isfinite(reported) & jnp.isfinite(norm)
+        after = jax.tree.map(lambda new, old: jnp.where(finite, new, old), after, state)
+        return after, reported, norm
 
-    start_loss, saved_at, rows = None, time.monotonic(), []
-    with _stop_requests() as stopping:
-        batches = stage.batches(first, stage.steps)
-        for step, batch in zip(range(first, stage.steps), batches, strict=False):
-            state, loss, norm = update(rest, state, stage.place(batch))
-            loss, norm = float(loss), float(norm)
-            start_loss = loss if start_loss is None else start_loss
-            if not (math.isfinite(loss) and math.isfinite(norm)) or loss > EXPLODED * start_loss:
-                raise SplatopError(_diagnosis(stage, step, loss, norm, checkpoints))
-            rate = float(stage.schedule(step))
-            rows.append((stage.name, step + 1, repr(loss), repr(rate), repr(norm)))
-            report(stage.name, step + 1, stage.steps, loss, rate)
-            done = step + 1 == stage.steps
-            due = (step + 1) % checkpoint_every == 0 or (
-                time.monotonic() - saved_at > 60 * checkpoint_minutes
-            )
-            if (due or done or stopping.is_set()) and stage.is_writer:
-                _append_history(history, rows)
-                checkpoints.save(step + 1, state)
-                rows, saved_at = [], time.monotonic()
-            if stopping.is_set() and not done:
-                raise Interrupted(f"stopped after step {step + 1} of stage {stage.name}")
-    return eqx.combine(state["parameters"], rest)
+    return update
 
 
-def _diagnosis(stage: Stage, step: int, loss: float, norm: float, checkpoints: Checkpoints) -> str:
+def _row(stage: Stage, step: int, loss: float, norm: float) -> tuple[str, int, str, str, str]:
+    return stage.name, step + 1, repr(loss), repr(float(stage.schedule(step))), repr(norm)
+
+
+def _diagnosis(
+    stage: Stage, step: int, loss: float, norm: float, found: str, checkpoints: Checkpoints
+) -> str:
     good = checkpoints.steps()
     kept = f"the checkpoint of step {good[-1]} is kept" if good else "no checkpoint was written yet"
     return (
         f"training stopped at step {step + 1} of stage {stage.name}: the loss is {loss:g} and the "
-        f"gradient norm {norm:g} on the batch {stage.describe(step)}; {kept}. Likely causes: a "
-        "learning rate that is too high (lower `rate`), unstable physics (more `substeps`, a lower "
-        "`cutoff`), or values in the data that are not finite (splatop inspect)"
+        f"gradient norm {norm:g} on the batch {stage.describe(step)}; "
+        + (f"{found}; " if found else "")
+        + f"{kept}. Likely causes: a learning rate that is too high (lower `rate`), unstable "
+        "physics (more `substeps`, a lower `cutoff`), or values in the data that are not finite "
+        "(splatop inspect)"
     )
 
 
@@ -152,7 +201,8 @@ def _stop_requests() -> Iterator[threading.Event]:
         yield stopping
     finally:
         for number, handler in previous.items():
-            signal.signal(number, handler)
+            # None is a handler that was not set from Python: it cannot be put back.
+            signal.signal(number, signal.SIG_DFL if handler is None else handler)
 
 
 def _append_history(path: Path, rows: list[tuple]) -> None:
@@ -162,19 +212,25 @@ def _append_history(path: Path, rows: list[tuple]) -> None:
         if new:
             writer.writerow(COLUMNS)
         writer.writerows(rows)
+        file.flush()
+        os.fsync(file.fileno())
 
 
 def _cut_history(path: Path, stage: str, step: int) -> None:
-    """Drop the rows of this stage after `step`: they will be computed again."""
+    """Drop the rows of this stage after `step`, which will be computed again.
+
+    Those of other stages come first: an earlier stage may have lost a checkpoint and run again.
+    """
     if not path.exists():
         return
     with path.open(newline="") as file:
         header, *rows = list(csv.reader(file)) or [list(COLUMNS)]
-    kept = [row for row in rows if len(row) == len(COLUMNS)
-            and (row[0] != stage or int(row[1]) <= step)]
+    rows = [row for row in rows if len(row) == len(COLUMNS)]
+    others = [row for row in rows if row[0] != stage]
+    kept = [row for row in rows if row[0] == stage and int(row[1]) <= step]
     temporary = path.with_suffix(".partial")
     with temporary.open("w", newline="") as file:
-        csv.writer(file).writerows([header, *kept])
+        csv.writer(file).writerows([header, *others, *kept])
     temporary.replace(path)
 
 
@@ -200,5 +256,3 @@ def only(model: Any, *where: Callable[[Any], Any]) -> Any:
     for part in where:
         marks = eqx.tree_at(part, marks, replace=all_arrays(part(model)))
     return marks
-
-

@@ -1,7 +1,8 @@
-"""What the two stages minimise."""
+"""What the two stages minimise, and what can be said of a batch on which they failed."""
 
 from collections.abc import Mapping
 
+import equinox as eqx
 import jax
 import jax.numpy as jnp
 import numpy as np
@@ -12,9 +13,13 @@ from ..encoders import UNetEncoder
 from ..encoders.encoder import normalise
 from ..encoders.solve import least_squares
 from ..grid import Grid
+from ..operators import FNO
 from ..render.renderer import grid_positions
 from ..spectral import Field, differentiate, resample
-from ..stepper import Coefficients, Stepper
+from ..stepper import Coefficients, Stepper, rollout
+from .devices import on_host
+
+RECONSTRUCTIONS = ("shifted", "observed")
 
 
 def rollout_loss(
@@ -31,14 +36,24 @@ def rollout_loss(
     """
     unit = scale.reshape((-1,) + (1,) * (window.ndim - 2))
 
-    @jax.checkpoint
     def advance(u, target):
         u = stepper(u, coefficients)
         error = u - target
         return u, (jnp.mean((error / unit) ** 2), jnp.mean(error**2))
 
+    if not _remembers_little(stepper):
+        advance = jax.checkpoint(advance)
     _, (scaled, plain) = jax.lax.scan(advance, window[0], window[1:])
     return jnp.mean(scaled), jnp.mean(plain)
+
+
+def _remembers_little(stepper: Stepper) -> bool:
+    """Whether a step keeps no hidden fields for its gradient, so that nothing need be recomputed.
+
+    Our FNO keeps its input alone and no gradient enters Φ, which would only be computed twice.
+    """
+    through_physics = getattr(stepper, "through_physics", False)
+    return isinstance(getattr(stepper, "network", None), FNO) and not through_physics
 
 
 def batch_rollout_loss(
@@ -48,24 +63,33 @@ def batch_rollout_loss(
     *,
     scale: Float[Array, " C"],
 ) -> tuple[Float[Array, ""], Float[Array, ""]]:
-    scaled, plain = jax.vmap(
-        lambda window, own: rollout_loss(stepper, window, own, scale=scale)
-    )(windows, coefficients)
+    """The mean of `rollout_loss` over a batch with one set of coefficients for each window."""
+    scaled, plain = jax.vmap(lambda window, own: rollout_loss(stepper, window, own, scale=scale))(
+        windows, coefficients
+    )
     return jnp.mean(scaled), jnp.mean(plain)
 
 
 def reconstruction_loss(
-    encoder: UNetEncoder, u: Field, shift: Float[Array, " d"], *, sobolev: float = 0.0
+    encoder: UNetEncoder,
+    u: Field,
+    shift: Float[Array, " d"],
+    *,
+    sobolev: float = 0.0,
+    reconstruction: str = "shifted",
 ) -> Float[Array, ""]:
-    """Mean squared reconstruction error of one normalised frame (Eq. 9), plus `sobolev` times the
-    relative error of its gradient.
+    """Mean squared reconstruction error of one frame, plus `sobolev` times the relative error of
+    its gradient.
 
-    The frame is compared on a grid of two points per anchor; `shift`, a fraction of that grid's
+    "observed" is the paper's Eq. 9: the frame as it is, on its own grid. "shifted" compares the
+    normalised frame on a grid of two points per anchor, where `shift`, a fraction of that grid's
     spacing per axis, moves the frame under the lattice so that all sub-cell positions are seen.
     """
-    normalised, _, _ = normalise(_shifted(u, shift, encoder.anchors))
+    observed = reconstruction == "observed"
+    frame = u if observed else _shifted(u, shift, encoder.anchors)
+    normalised, _, std = normalise(frame)
     geometry = encoder.predict(normalised)
-    points = tuple(2 * a for a in encoder.anchors)
+    points = tuple(u.shape[1:]) if observed else tuple(2 * a for a in encoder.anchors)
     grid = Grid(points, (1.0,) * len(points))
     positions = jnp.asarray(grid_positions(grid), u.dtype)
     values = resample(normalised, points).reshape(u.shape[0], -1).T
@@ -78,7 +102,8 @@ def reconstruction_loss(
     else:
         which = value(len(points))
         rendered = encoder.renderer(geometry, [which], grid)[which].reshape(u.shape[0], -1).T
-    loss = jnp.mean((rendered - values) ** 2)
+    unit = std if observed else jnp.ones_like(std)
+    loss = jnp.mean(((rendered - values) * unit) ** 2)
     if sobolev:
         slopes = gradient(len(points))
         found = encoder.renderer.at(geometry, slopes, positions, grid.lengths)
@@ -89,6 +114,28 @@ def reconstruction_loss(
     return loss
 
 
+def batch_reconstruction_loss(
+    encoder: UNetEncoder,
+    frames: Float[Array, "B C *N"],
+    shifts: Float[Array, "B d"],
+    *,
+    sobolev: float = 0.0,
+    reconstruction: str = "shifted",
+) -> Float[Array, ""]:
+    """The mean over a batch, one frame after the other: a batch of renders falls out of cache."""
+
+    @jax.checkpoint
+    def one(pair):
+        return reconstruction_loss(encoder, *pair, sobolev=sobolev, reconstruction=reconstruction)
+
+    # One frame per device at a time, each from the part of the batch that the device holds.
+    devices = jax.device_count() if len(frames) % jax.device_count() == 0 else 1
+    turns = jax.tree.map(
+        lambda a: a.reshape(devices, -1, *a.shape[1:]).swapaxes(0, 1), (frames, shifts)
+    )
+    return jnp.mean(jax.lax.map(jax.vmap(one), turns))
+
+
 def _shifted(u: Field, shift: Float[Array, " d"], anchors: tuple[int, ...]) -> Field:
     """The periodic field moved by fractions of half an anchor cell, exactly."""
     grid = Grid(tuple(u.shape[1:]), (1.0,) * len(anchors))
@@ -97,3 +144,55 @@ def _shifted(u: Field, shift: Float[Array, " d"], anchors: tuple[int, ...]) -> F
         distance = shift[axis] * 0.5 / anchors[axis]
         modes = modes * jnp.exp(-2j * np.pi * jnp.asarray(k, u.dtype) * distance)
     return jnp.fft.irfftn(modes, s=grid.points, axes=range(1, u.ndim)).astype(u.dtype)
+
+
+def worst_frame(
+    encoder: UNetEncoder,
+    frames: Float[Array, "B C *N"],
+    shifts: Float[Array, "B d"],
+    *,
+    fields: tuple[str, ...],
+) -> str:
+    """In words, which field of a batch of frames is not finite or largest."""
+    largest = on_host(jax.jit(lambda u: jnp.max(jnp.abs(u), axis=range(2, u.ndim)))(frames))
+    return _in_words(largest[:, None], fields, "frame", "holds")
+
+
+def worst_prediction(
+    stepper: Stepper,
+    windows: Float[Array, "B F C *N"],
+    coefficients: Mapping[str, Float[Array, " B"]],
+    *,
+    fields: tuple[str, ...],
+) -> str:
+    """In words, which field of which prediction left the finite numbers first or is worst."""
+
+    @eqx.filter_jit
+    def errors(stepper, windows, coefficients):
+        def one(window, own):
+            predicted = rollout(stepper, window[0], own, steps=len(window) - 1)
+            error = jnp.abs(predicted - window[1:])
+            return jnp.max(error, axis=range(2, error.ndim))
+
+        inputs = jnp.max(jnp.abs(windows), axis=range(3, windows.ndim))
+        return inputs, jax.vmap(one)(windows, coefficients)
+
+    inputs, found = on_host(errors(stepper, windows, coefficients))
+    if not np.isfinite(inputs).all():
+        return "the data themselves are not finite: " + _in_words(inputs, fields, "frame", "holds")
+    return _in_words(found, fields, "predicted step", "is off by")
+
+
+def _in_words(
+    sizes: Float[np.ndarray, "B T C"], fields: tuple[str, ...], what: str, verb: str
+) -> str:
+    bad = ~np.isfinite(sizes)
+    if bad.any():
+        first = int(np.argmax(bad.any(axis=(0, 2))))
+        sample, channel = (int(i[0]) for i in np.nonzero(bad[:, first]))
+    else:
+        sample, first, channel = (int(i) for i in np.unravel_index(sizes.argmax(), sizes.shape))
+    return (
+        f"field {fields[channel]} in sample {sample} of the batch, {what} {first + 1}, {verb} "
+        f"{sizes[sample, first, channel]:g}"
+    )

@@ -26,6 +26,8 @@ from .settings import FULL, Settings
 
 # Data sets beyond this are written to disk and read window by window.
 IN_MEMORY = 4 * 2**30
+# The name that they begin with there.
+SCRATCH = ".splatop-train"
 
 
 @dataclass(frozen=True)
@@ -46,7 +48,7 @@ class Problem:
         if self.data is not None and self.equation_text is None:
             raise SplatopError(
                 "expected an equation for the data file: give --equation, for example "
-                "\"dt(u) = D*lap(u)\""
+                '"dt(u) = D*lap(u)"'
             )
 
     def as_dict(self) -> dict[str, Any]:
@@ -76,6 +78,10 @@ class Loaded(abc.ABC):
         """The training data on a grid of `points` along its first axis (0: the data's own)."""
 
     @abc.abstractmethod
+    def store(self, points: int) -> None:
+        """Write the data of a grid to disk if they do not fit memory, for all processes."""
+
+    @abc.abstractmethod
     def sample_frames(self) -> np.ndarray:
         """Frames `(n, C, *N)` of the data's own grid, spread over trajectories and time."""
 
@@ -99,21 +105,33 @@ class GeneratedProblem(Loaded):
             self._latest = (points, self._generate(points))
         return self._latest[1]
 
+    def store(self, points: int) -> None:
+        if not self._fits_memory(self._points(points)):
+            self.at(points)
+
+    def _points(self, points: int) -> int:
+        return points if points and points < self._benchmark.points else self._benchmark.points
+
+    def _fits_memory(self, points: int) -> bool:
+        count, steps = self._benchmark.size("train")
+        count = self._settings.trajectories or count
+        steps = self._settings.data_steps or steps
+        frame = len(self._benchmark.fields) * points**self._benchmark.dims
+        return 4 * count * (steps + 1) * frame <= IN_MEMORY
+
     def _generate(self, points: int) -> Trajectories:
-        points = points if points and points < self._benchmark.points else self._benchmark.points
+        points = self._points(points)
         sizes: dict[str, Any] = {
             "trajectories": self._settings.trajectories,
             "steps": self._settings.data_steps,
             "points": points,
             "seed": self._settings.seed,
         }
-        count, steps = self._benchmark.size("train")
-        count, steps = sizes["trajectories"] or count, sizes["steps"] or steps
-        frame = len(self._benchmark.fields) * points**self._benchmark.dims
-        if 4 * count * (steps + 1) * frame <= IN_MEMORY:
+        if self._fits_memory(points):
             return generate(self._benchmark, split="train", **sizes)
-        path = self._scratch / f"train-{points}.h5"
+        path = self._scratch / f"{SCRATCH}-{points}.h5"
         if not path.exists():
+            self._scratch.mkdir(parents=True, exist_ok=True)
             generate_to_file(self._benchmark, path, split="train", **sizes)
         return open_trajectories(path)
 
@@ -145,9 +163,10 @@ class FileProblem(Loaded):
         own = self.grid.points
         if points == FULL or points >= own[0]:
             return self._data
-        return coarsened(
-            self._data, tuple(max(4, round(n * points / own[0] / 2) * 2) for n in own)
-        )
+        return coarsened(self._data, tuple(max(4, round(n * points / own[0] / 2) * 2) for n in own))
+
+    def store(self, points: int) -> None:
+        pass  # a file is where it is
 
     def sample_frames(self) -> np.ndarray:
         return spread_frames(self._data)

@@ -3,6 +3,7 @@
 import contextlib
 import fcntl
 import json
+import os
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -15,33 +16,71 @@ MODEL = "model.safetensors"
 HISTORY = "history.csv"
 METRICS = "metrics.json"
 REPORT = "report.html"
+_LOCK = ".lock"
+# What a run writes before its configuration: data sets that do not fit memory, files half written.
+_BEFORE_CONFIG = (".splatop-train-*", "..splatop-train-*", f".{CONFIG}.*.partial")
 
 
 @contextlib.contextmanager
 def writing_run(folder: Path) -> Iterator[Path]:
-    """The folder, made if needed, locked against a second writer while the block runs."""
+    """The folder, made if needed, locked against a second writer while the block runs.
+
+    If the block ends before there is a configuration, nothing that it made is left.
+    """
+    made = _missing(folder)
     try:
         folder.mkdir(parents=True, exist_ok=True)
-        lock = (folder / ".lock").open("a")
+        lock = _locked(folder)
     except OSError as error:
+        _remove_empty(made)
         raise SplatopError(
             f"expected a folder that can be written, got '{folder}' "
             f"({error.strerror}): choose another --out"
         ) from error
-    with lock:
+    try:
+        yield folder
+    finally:
+        if not (folder / CONFIG).exists():
+            _remove_leftovers(folder)
+            (folder / _LOCK).unlink(missing_ok=True)
+            _remove_empty(made)
+        os.close(lock)
+
+
+def _locked(folder: Path) -> int:
+    """The descriptor of the folder's lock file, held by this process alone."""
+    path = folder / _LOCK
+    while True:
+        lock = os.open(path, os.O_RDWR | os.O_CREAT, 0o666)
         try:
             fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except OSError as error:
+        except BlockingIOError as error:
+            os.close(lock)
             raise SplatopError(
                 f"another process is writing to '{folder}': wait for it, or choose another --out"
             ) from error
-        try:
-            yield folder
-        finally:
-            fcntl.flock(lock, fcntl.LOCK_UN)
-            if [p.name for p in folder.iterdir()] == [".lock"]:  # nothing was begun
-                (folder / ".lock").unlink()
-                folder.rmdir()
+        with contextlib.suppress(FileNotFoundError):
+            if os.stat(path).st_ino == os.fstat(lock).st_ino:
+                return lock
+        os.close(lock)  # its owner removed the file between our opening and locking it
+
+
+def _missing(folder: Path) -> list[Path]:
+    """The folders that making this one would make, the deepest first."""
+    chain = [folder, *folder.parents]
+    return [path for path in chain if not path.exists()]
+
+
+def _remove_empty(folders: list[Path]) -> None:
+    for path in folders:
+        with contextlib.suppress(OSError):
+            path.rmdir()
+
+
+def _remove_leftovers(folder: Path) -> None:
+    for pattern in _BEFORE_CONFIG:
+        for path in folder.glob(pattern):
+            path.unlink(missing_ok=True)
 
 
 def write_json(path: Path, value: Any) -> None:
@@ -52,7 +91,7 @@ def write_json(path: Path, value: Any) -> None:
 def read_json(path: Path) -> Any:
     try:
         return json.loads(path.read_text())
-    except (OSError, json.JSONDecodeError) as error:
+    except (OSError, UnicodeDecodeError, json.JSONDecodeError) as error:
         raise SplatopError(f"expected JSON in '{path}', got something else: {error}") from error
 
 
@@ -63,7 +102,8 @@ def claim(folder: Path, identity: dict[str, Any], *, resume: bool) -> dict[str, 
     """
     config = folder / CONFIG
     if not config.exists():
-        stray = [p.name for p in folder.iterdir() if p.name != ".lock"]
+        _remove_leftovers(folder)  # of a run that was killed before it had decided anything
+        stray = [p.name for p in folder.iterdir() if p.name != _LOCK]
         if stray:
             raise SplatopError(
                 f"expected an empty folder or a run of splatop, got '{folder}' with "
@@ -100,5 +140,3 @@ def _differences(held: dict[str, Any], asked: dict[str, Any]) -> list[str]:
         elif before != after:
             found.append(f"{part} was {before!r}, now {after!r}")
     return found
-
-

@@ -8,6 +8,7 @@ from typing import Any
 
 from ..errors import SplatopError, unknown_name
 from ..numerics import Numerics
+from .losses import RECONSTRUCTIONS
 
 # Grid points of the benchmark itself, for a phase of training.
 FULL = 0
@@ -62,6 +63,7 @@ class Settings:
     encoder_final_rate: float = 1e-6
     encoder_warmup: int = 50
     sobolev: float = 0.0
+    reconstruction: str = "shifted"
 
     # Stage 2, the operator.
     phases: tuple[tuple[int, int], ...] = ((64, 600), (FULL, 20))
@@ -83,6 +85,8 @@ class Settings:
             raise SplatopError(f"expected at least one training step, got phases {self.phases}")
         if self.numerics not in ("auto", "paper"):
             raise unknown_name("numerics", self.numerics, ("auto", "paper"))
+        if self.reconstruction not in RECONSTRUCTIONS:
+            raise unknown_name("reconstruction", self.reconstruction, RECONSTRUCTIONS)
 
     @property
     def steps(self) -> int:
@@ -100,8 +104,16 @@ class Settings:
         changes: dict[str, Any] = {
             name: getattr(self, name)
             for name in (
-                "jets", "encoder", "renderer", "kernel_width", "window", "filter", "rolloff",
-                "substeps", "working_grid", "hold_geometry",
+                "jets",
+                "encoder",
+                "renderer",
+                "kernel_width",
+                "window",
+                "filter",
+                "rolloff",
+                "substeps",
+                "working_grid",
+                "hold_geometry",
             )
             if getattr(self, name) is not None
         }
@@ -122,6 +134,7 @@ PRESETS: dict[str, Settings] = {
         encoder_batch=32,
         encoder_rate=1.5e-3,
         encoder_warmup=0,
+        reconstruction="observed",
         phases=((FULL, 10_000),),
         warmup=2_000,
         clip=None,
@@ -161,7 +174,9 @@ def preset(name: str, benchmark: str | None = None) -> Settings:
     if name not in PRESETS:
         raise unknown_name("preset", name, PRESETS)
     by_benchmark = {
-        "paper": PAPER_BY_BENCHMARK, "fast": FAST_BY_BENCHMARK, "smoke": SMOKE_BY_BENCHMARK
+        "paper": PAPER_BY_BENCHMARK,
+        "fast": FAST_BY_BENCHMARK,
+        "smoke": SMOKE_BY_BENCHMARK,
     }[name]
     return replace(PRESETS[name], **by_benchmark.get(benchmark or "", {}))
 
@@ -179,9 +194,7 @@ def parse_overrides(cls: type, overrides: Mapping[str, str]) -> dict[str, Any]:
 
 
 def _parse(name: str, text: str, kind: Any) -> Any:
-    options = (
-        typing.get_args(kind) if isinstance(kind, types.UnionType) else (kind,)
-    )
+    options = typing.get_args(kind) if isinstance(kind, types.UnionType) else (kind,)
     if type(None) in options and text.lower() in ("none", "auto"):
         return None
     kind = next(option for option in options if option is not type(None))
@@ -197,7 +210,9 @@ def _parse(name: str, text: str, kind: Any) -> Any:
             ]
         return kind(text)
     except (KeyError, ValueError) as error:
-        wanted = "points:steps[,points:steps...]" if name == "phases" else getattr(
-            kind, "__name__", "a comma-separated list"
+        wanted = (
+            "points:steps[,points:steps...]"
+            if name == "phases"
+            else getattr(kind, "__name__", "a comma-separated list")
         )
         raise SplatopError(f"expected {wanted} for setting '{name}', got '{text}'") from error

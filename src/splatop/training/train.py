@@ -1,5 +1,6 @@
 """Training a model into a run folder: prepare, stage 1, stage 2, save."""
 
+import contextlib
 import time
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
@@ -13,22 +14,29 @@ import numpy as np
 import optax
 
 from .._version import __version__
+from ..benchmarks import get_benchmark
 from ..data import Trajectories, WindowSampler
 from ..encoders import UNetEncoder
+from ..equation import Equation
+from ..identify import identify_trajectories
 from ..model import Model, ModelSpec, build_model, save_model
 from ..numerics import build_encoder, paper_numerics
-from ..benchmarks import get_benchmark
 from ..operators import Conditioning
 from ..stepper import rollout
 from ..surrogate import Surrogate, residual_scale
 from ..tune import choose_numerics
 from .checkpoints import Checkpoints
-from .devices import placement
+from .devices import from_writer, is_writer, placement
 from .loop import Reporter, Stage, only, run_stage, silent, warmup_cosine
-from .losses import batch_rollout_loss, reconstruction_loss
+from .losses import (
+    batch_reconstruction_loss,
+    batch_rollout_loss,
+    worst_frame,
+    worst_prediction,
+)
 from .problem import Loaded, Problem
 from .run_folder import CONFIG, HISTORY, MODEL, claim, read_json, write_json, writing_run
-from .settings import FULL, Settings
+from .settings import Settings
 
 Say = Callable[[str], None]
 
@@ -75,34 +83,47 @@ def train(
     report: Reporter = silent,
     say: Say = lambda _: None,
 ) -> Model:
-    """Train into the folder `out` and return the model, which is also written there."""
-    with writing_run(Path(out)) as folder:
-        started = time.monotonic()
-        asked = {"settings": settings.as_dict(), "problem": problem.as_dict()}
-        held = claim(folder, asked, resume=resume)
-        loaded = problem.load(settings, folder)
-        if held is None:
-            prepared = prepare(loaded, settings, say)
-            write_json(
-                folder / CONFIG, {"version": __version__, **asked, "prepared": prepared.as_dict()}
-            )
-        else:
-            prepared = Prepared.from_dict(held["prepared"])
-            for reason in prepared.reasons:
-                say(reason)
+    """Train into the folder `out` and return the model, which is also written there.
+
+    Of several processes the first one decides and writes; the others follow it.
+    """
+    folder, started, loaded = Path(out), time.monotonic(), None
+    asked = {"settings": settings.as_dict(), "problem": problem.as_dict()}
+    if not is_writer():
+        report, say = silent, lambda _: None
+    with contextlib.ExitStack() as run:
+
+        def begin() -> dict[str, Any]:
+            nonlocal loaded
+            run.enter_context(writing_run(folder))
+            held = claim(folder, asked, resume=resume)
+            loaded = problem.load(settings, folder)
+            if held is None:
+                prepared = prepare(loaded, settings, say)
+                held = {"version": __version__, **asked, "prepared": prepared.as_dict()}
+                write_json(folder / CONFIG, held)
+            else:
+                for reason in held["prepared"]["reasons"]:
+                    say(reason)
+            for points, _ in settings.phases:
+                loaded.store(points)
+            return held["prepared"]
+
+        prepared = Prepared.from_dict(from_writer(begin))
+        loaded = loaded or problem.load(settings, folder)
         stepper = _fresh_stepper(prepared, settings)
         spent = _Clock(folder / "timing.json", started)
         try:
-            if _has_learned_encoder(stepper):
-                stepper = _train_encoder(stepper, loaded, settings, folder, report, say)
+            encoder = _learned_encoder(stepper)
+            if encoder is not None:
+                encoder = _train_encoder(encoder, loaded, settings, folder, report, say)
+                stepper = _with_encoder(stepper, encoder)
             if settings.model != "physics":
-                stepper = _train_operator(
-                    stepper, loaded, prepared, settings, folder, report, say
-                )
+                stepper = _train_operator(stepper, loaded, prepared, settings, folder, report, say)
         finally:
             seconds = spent.stop()
         earned = True
-        if settings.model == "surrogate" and settings.keep_if_better:
+        if isinstance(stepper, Surrogate) and settings.keep_if_better:
             stepper, earned = _keep_if_better(stepper, loaded, prepared, settings, say)
         record = {
             "preset": settings.preset,
@@ -112,9 +133,11 @@ def train(
             "trajectories": len(next(iter(prepared.coefficients.values()), ()))
             or settings.trajectories,
             "seed": settings.seed,
+            "calibration_frames": settings.calibration_frames,
         }
         model = Model(prepared.spec, stepper, record)
-        save_model(folder / MODEL, model)
+        if is_writer():
+            save_model(folder / MODEL, model)
         return model
 
 
@@ -126,15 +149,17 @@ def prepare(loaded: Loaded, settings: Settings, say: Say = lambda _: None) -> Pr
     spread = np.ones(frames.shape[1])
     if settings.residual_scaling:
         center, spread = frames.mean(axis=axes), frames.std(axis=axes) + 1e-12
-    known = loaded.equation.without(*settings.drop_terms) if settings.drop_terms else loaded.equation
+    known = loaded.equation.without(*settings.drop_terms)
     unknown = tuple(n for n in loaded.unknown if n in known.coefficient_names)
-    coefficients: dict[str, tuple[float, ...]] = {}
+    fixed, coefficients = dict(loaded.known), {}
     if unknown:
-        coefficients = _identify(loaded, known, unknown, settings, say)
+        shared, coefficients = _identify(loaded, known, unknown, settings, say)
+        fixed |= shared
+        unknown = tuple(coefficients)
     needs_physics = settings.model in ("surrogate", "physics")
     numerics, reasons = None, ()
     if needs_physics:
-        typical = {**loaded.known, **{k: float(np.mean(v)) for k, v in coefficients.items()}}
+        typical = {**fixed, **{k: float(np.mean(v)) for k, v in coefficients.items()}}
         if settings.numerics == "paper" and loaded.benchmark is not None:
             numerics = paper_numerics(get_benchmark(loaded.benchmark))
             reasons = ("numerics: the paper's published settings",)
@@ -154,7 +179,7 @@ def prepare(loaded: Loaded, settings: Settings, say: Say = lambda _: None) -> Pr
         dt=loaded.dt,
         numerics=numerics,
         benchmark=loaded.benchmark,
-        coefficients={k: v for k, v in loaded.known.items() if k in known.coefficient_names},
+        coefficients={k: v for k, v in fixed.items() if k in known.coefficient_names},
         unknown=unknown,
         conditioned=bool(unknown) and settings.model in ("surrogate", "fno"),
         dropped_terms=settings.drop_terms,
@@ -173,18 +198,38 @@ def prepare(loaded: Loaded, settings: Settings, say: Say = lambda _: None) -> Pr
     )
 
 
-def _identify(loaded, equation, unknown, settings, say) -> dict[str, tuple[float, ...]]:
-    from ..identify import identify_trajectories
+# Estimates that differ by less than this from trajectory to trajectory are one coefficient.
+POOLED_SPREAD = 0.02
 
+
+def _identify(
+    loaded: Loaded, equation: Equation, unknown: tuple[str, ...], settings: Settings, say: Say
+) -> tuple[dict[str, float], dict[str, tuple[float, ...]]]:
+    """Unknown coefficients: those shared by all trajectories, and those of each by itself."""
     data = loaded.at(settings.phases[0][0])
-    say(f"identifying {', '.join(unknown)} from {settings.calibration_frames} frames of each of "
-        f"{data.trajectories} trajectories")
-    found = identify_trajectories(
-        equation, data, unknown=unknown, known=loaded.known, frames=settings.calibration_frames
+    frames = min(settings.calibration_frames, data.frames)
+    say(
+        f"identifying {', '.join(unknown)} from {frames} frames of each of "
+        f"{data.trajectories} trajectories"
     )
-    return {
-        name: tuple(float(one.estimates[name]) for one in found) for name in unknown
-    }
+    found = identify_trajectories(
+        equation, None, data, unknown=unknown, known=loaded.known, frames=frames
+    )
+    for warning in sorted({text for one in found for text in one.warnings}):
+        say(f"warning: {warning}")
+    shared, own = {}, {}
+    for name in unknown:
+        values = np.array([one.estimates[name] for one in found])
+        errors = np.array([one.standard_errors[name] for one in found])
+        middle = float(np.median(values))
+        spread = float(np.median(np.abs(values - middle)))
+        if spread <= max(POOLED_SPREAD * abs(middle), 3 * float(np.median(errors))):
+            shared[name] = middle
+            say(f"{name} = {middle:.6g} for all trajectories (they differ by {spread:.1e})")
+        else:
+            own[name] = tuple(float(v) for v in values)
+            say(f"{name} differs by trajectory: {values.min():.4g} to {values.max():.4g}")
+    return shared, own
 
 
 def _fresh_stepper(prepared: Prepared, settings: Settings):
@@ -195,8 +240,9 @@ def _fresh_stepper(prepared: Prepared, settings: Settings):
         encoder = build_encoder(spec.numerics, len(spec.fields), key=encoder_key)
     conditioning = None
     if spec.conditioned:
-        conditioning = Conditioning.fit({k: np.asarray(prepared.coefficients[k])
-                                         for k in spec.unknown})
+        conditioning = Conditioning.fit(
+            {k: np.asarray(prepared.coefficients[k]) for k in spec.unknown}
+        )
     stepper = build_model(spec, key=network_key, encoder=encoder, conditioning=conditioning)
     if spec.kind == "physics":
         return stepper
@@ -211,33 +257,34 @@ def _physics_of(stepper):
     return stepper.physics if isinstance(stepper, Surrogate) else stepper
 
 
-def _has_learned_encoder(stepper) -> bool:
-    jets = getattr(_physics_of(stepper), "jets", None)
-    return isinstance(getattr(jets, "encoder", None), UNetEncoder)
+def _learned_encoder(stepper) -> UNetEncoder | None:
+    encoder = getattr(getattr(_physics_of(stepper), "jets", None), "encoder", None)
+    return encoder if isinstance(encoder, UNetEncoder) else None
 
 
-def _train_encoder(stepper, loaded: Loaded, settings: Settings, folder: Path, report, say):
+def _with_encoder(stepper, encoder: UNetEncoder):
+    return eqx.tree_at(_learned_encoder, stepper, encoder)
+
+
+def _train_encoder(
+    encoder: UNetEncoder, loaded: Loaded, settings: Settings, folder: Path, report, say
+) -> UNetEncoder:
     """Stage 1: the encoder alone, by reconstruction of single frames."""
-    encoder = _physics_of(stepper).jets.encoder
     say(f"stage 1: encoder on {' x '.join(map(str, encoder.anchors))} anchors")
-    data = loaded.at(4 * encoder.anchors[0] if loaded.grid.dims < 3 else settings.phases[0][0])
+    coarse = settings.reconstruction == "shifted" and loaded.grid.dims < 3
+    data = loaded.at(4 * encoder.anchors[0] if coarse else settings.phases[0][0])
     sampler = WindowSampler(data, batch=settings.encoder_batch, frames=1, seed=settings.seed)
-    place = placement(settings.encoder_batch)
 
     def batches(first: int, stop: int) -> Iterator[Any]:
-        for step, batch in zip(
-            range(first, stop), sampler.prefetch(first, stop), strict=False
-        ):
+        for step, batch in zip(range(first, stop), sampler.prefetch(first, stop), strict=False):
             rng = np.random.default_rng([settings.seed, 1, step])
             shift = rng.random((len(batch.windows), loaded.grid.dims), np.float32)
             yield batch.windows[:, 0], shift
 
     def loss(model, batch):
-        one = jax.checkpoint(
-            lambda pair: reconstruction_loss(model, *pair, sobolev=settings.sobolev)
+        value = batch_reconstruction_loss(
+            model, *batch, sobolev=settings.sobolev, reconstruction=settings.reconstruction
         )
-        # One frame after the other: a batch of renders falls out of cache.
-        value = jnp.mean(jax.lax.map(one, batch))
         return value, value
 
     schedule = warmup_cosine(
@@ -254,16 +301,11 @@ def _train_encoder(stepper, loaded: Loaded, settings: Settings, folder: Path, re
         only(encoder, lambda e: e.network),
         _optimiser(optax.adamw(schedule), settings.clip),
         schedule,
-        lambda step: f"of frames {sampler.pairs(step).tolist()}",
-        place.split,
-        place.replicate,
-        place.is_writer,
+        lambda step: f"of frames {sampler.pairs(step).tolist()} (trajectory, frame)",
+        lambda model, batch: worst_frame(model, *batch, fields=loaded.equation.fields),
+        placement(settings.encoder_batch),
     )
-    trained = _run(stage, encoder, settings, folder, report, say)
-    where = (lambda s: s.physics.jets.encoder) if isinstance(stepper, Surrogate) else (
-        lambda s: s.jets.encoder
-    )
-    return eqx.tree_at(where, stepper, trained)
+    return _run(stage, encoder, settings, folder, report, say)
 
 
 def _train_operator(
@@ -280,7 +322,6 @@ def _train_operator(
         loss_scale = scale
     else:
         loss_scale = stepper.spread
-    place = placement(settings.batch)
     samplers: dict[int, WindowSampler] = {}
 
     def sampler_at(points: int) -> WindowSampler:
@@ -320,9 +361,8 @@ def _train_operator(
         _optimiser(optax.adam(schedule), settings.clip),
         schedule,
         describe,
-        place.split,
-        place.replicate,
-        place.is_writer,
+        lambda model, batch: worst_prediction(model, *batch, fields=prepared.spec.fields),
+        placement(settings.batch),
     )
     say(f"stage 2: {settings.model}, {settings.steps} steps")
     return _run(stage, stepper, settings, folder, report, say)
@@ -392,8 +432,9 @@ def _keep_if_better(stepper: Surrogate, loaded: Loaded, prepared, settings: Sett
     def mean_error(model) -> float:
         errors = []
         for b in which:
-            own = {k: jnp.asarray(v[0]) for k, v in
-                   _coefficients_of(prepared, np.asarray([b])).items()}
+            own = {
+                k: jnp.asarray(v[0]) for k, v in _coefficients_of(prepared, np.asarray([b])).items()
+            }
             errors.append(float(error(model, jnp.asarray(data.window(int(b), 0, steps + 1)), own)))
         return float(np.mean(errors))
 
@@ -417,5 +458,6 @@ class _Clock:
     def stop(self) -> float:
         before = read_json(self.path)["seconds"] if self.path.exists() else 0.0
         seconds = before + time.monotonic() - self.started
-        write_json(self.path, {"seconds": seconds})
+        if is_writer():
+            write_json(self.path, {"seconds": seconds})
         return seconds
