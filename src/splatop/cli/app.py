@@ -23,10 +23,11 @@ errors = Console(stderr=True)
 JsonOption = Annotated[bool, typer.Option("--json", help="Print JSON and nothing else.")]
 
 
-def _print_version(wanted: bool) -> None:
+def _print_version(wanted: bool) -> bool:
     if wanted:
         console.print(f"splatop {__version__}", highlight=False)
         raise typer.Exit
+    return wanted
 
 
 @app.callback()

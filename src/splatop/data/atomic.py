@@ -32,6 +32,8 @@ def complete_or_absent(path: str | Path, *, expected_bytes: int = 0) -> Iterator
     partial = path.with_name(f".{path.name}.{os.getpid()}.partial")
     try:
         yield partial
+        with partial.open("rb") as written:
+            os.fsync(written.fileno())
         os.replace(partial, path)
     except OSError as error:
         if error.errno not in _DISK_FULL and "No space left" not in str(error):

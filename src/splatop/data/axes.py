@@ -53,13 +53,14 @@ def uniform_spacing(coordinates: np.ndarray, name: str, *, source: str) -> float
     gaps = np.diff(coordinates)
     spacing = (coordinates[-1] - coordinates[0]) / (len(coordinates) - 1)
     rounding = 4 * np.finfo(np.float32).eps * np.abs(coordinates).max()
-    uneven = np.abs(gaps - spacing) > _UNEVEN * abs(spacing) + rounding
+    typical = np.median(gaps)
+    uneven = np.abs(gaps - typical) > _UNEVEN * abs(typical) + rounding
     if spacing <= 0 or uneven.any():
         first = int(np.argmax(uneven)) if uneven.any() else 0
         raise SplatopError(
             f"{source}: expected evenly spaced, increasing values along {name}, got "
             f"{coordinates[first]:g} and then {coordinates[first + 1]:g} at index {first} "
-            f"(mean spacing {spacing:g}): resample to even spacing first"
+            f"(the usual step is {typical:g}): resample to even spacing first"
         )
     return float(spacing)
 

@@ -45,6 +45,11 @@ class _Variable:
     def dimension(self, letter: str) -> str:
         return str(self.data.dims[self.axes.index(letter)])
 
+    def coordinate(self, letter: str) -> xr.DataArray | None:
+        """The stored coordinate; xarray itself would make up 0, 1, 2, ... for a missing one."""
+        name = self.dimension(letter)
+        return self.data.coords[name] if name in self.data.coords else None  # noqa: SIM401
+
 
 class LabelledTrajectories(Trajectories):
     """Variables of an open xarray data set; a window reads only what it covers."""
@@ -151,7 +156,7 @@ def _channels(
             f"got {', '.join(states)}: keep one, or split the channels"
         )
     variable = states[stacked[0]]
-    labels = variable.data.coords.get(variable.dimension("c"))
+    labels = variable.coordinate("c")
     if fields is None and labels is not None and labels.dtype.kind in "UOST":
         fields = [str(label) for label in labels.values]
     return [variable], name_channels(fields, variable.shape["c"], source)
@@ -159,9 +164,8 @@ def _channels(
 
 def _spacing(variable: _Variable, letter: str, what: str, source: str) -> float:
     name = variable.dimension(letter)
-    along = need(
-        variable.data.coords.get(name), f"coordinates along '{name}'", f"give {what}", source
-    )
+    along = variable.coordinate(letter)
+    along = need(along, f"coordinates along '{name}'", f"give {what}", source)
     if not np.issubdtype(along.dtype, np.number):
         raise SplatopError(f"{source}: expected numbers along '{name}', got {along.dtype}")
     return uniform_spacing(along.values, name, source=source)

@@ -3,6 +3,7 @@
 from pathlib import Path
 from typing import Any
 
+import jax.numpy as jnp
 import numpy as np
 from matplotlib.figure import Figure
 
@@ -65,7 +66,8 @@ def spectrum(trajectories: Trajectories) -> dict[str, Any]:
     for index, step in zip(*np.divmod(flat, trajectories.frames), strict=True):
         state = trajectories.read(int(index), int(step), 1)[0]
         if np.isfinite(state).all():
-            energies.append(np.asarray(radial_spectrum(state, trajectories.grid.lengths), float))
+            energy = radial_spectrum(jnp.asarray(state), trajectories.grid.lengths)
+            energies.append(np.asarray(energy, float))
     if not energies:
         return {"frames": 0, "energy": [], "holds": {}, "tail": None}
     energy = np.mean(energies, axis=0)

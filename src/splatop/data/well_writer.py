@@ -1,6 +1,7 @@
 """Writing our native format: HDF5 in the layout of The Well."""
 
 import contextlib
+import io
 import json
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
@@ -73,7 +74,8 @@ def writing(path: str | Path, layout: Layout, *, compress: bool = False) -> Iter
     expected = 0 if compress else 4 * int(np.prod(layout.shape, dtype=np.int64))
     with (
         complete_or_absent(path, expected_bytes=expected) as partial,
-        _new_file(partial) as file,
+        _Stream(partial, "w+") as stream,
+        h5py.File(stream, "w", libver=("v110", "v110")) as file,
     ):
         _write_header(file, layout, name=Path(path).stem)
         vectors = group_vectors(layout.fields, layout.grid.dims)
@@ -89,6 +91,7 @@ def writing(path: str | Path, layout: Layout, *, compress: bool = False) -> Iter
             for channels, dataset in zip(vectors.values(), datasets, strict=True):
                 part = np.moveaxis(states[:, list(channels)], 1, -1)
                 dataset[here] = part if is_vector(channels) else part[..., 0]
+            stream.check()
             written[here] = True
 
         yield write
@@ -96,6 +99,8 @@ def writing(path: str | Path, layout: Layout, *, compress: bool = False) -> Iter
             raise SplatopError(
                 f"expected {written.size} frames, got {written.sum()}: {path} was not written"
             )
+        file.close()
+        stream.check()
 
 
 def group_vectors(fields: tuple[str, ...], dims: int) -> dict[str, tuple[int, ...]]:
@@ -116,17 +121,34 @@ def is_vector(channels: tuple[int, ...]) -> bool:
     return len(channels) > 1
 
 
-@contextlib.contextmanager
-def _new_file(path: Path) -> Iterator[h5py.File]:
-    file = h5py.File(path, "w", libver=("v110", "v110"))
-    try:
-        yield file
-    except BaseException:
-        # After a failed write closing fails too, and would hide the cause.
-        with contextlib.suppress(OSError, RuntimeError):
-            file.close()
-        raise
-    file.close()
+class _Stream(io.FileIO):
+    """The file below HDF5. A failed write is not shown to HDF5, which would crash when it closes,
+    but kept for `check` to raise."""
+
+    failure: BaseException | None = None
+
+    def write(self, data: Any) -> int:
+        with self._kept():
+            view = memoryview(data).cast("B")
+            while view:
+                view = view[super().write(view) :]
+        return len(data)
+
+    def truncate(self, size: int | None = None) -> int:
+        with self._kept():
+            super().truncate(size)
+        return size or 0
+
+    def check(self) -> None:
+        if self.failure is not None:
+            raise self.failure
+
+    @contextlib.contextmanager
+    def _kept(self) -> Iterator[None]:
+        try:
+            yield
+        except BaseException as failure:
+            self.failure = self.failure or failure
 
 
 def _write_header(file: h5py.File, layout: Layout, *, name: str) -> None:

@@ -1,0 +1,151 @@
+"""The data commands as a user types them."""
+
+import json
+
+import numpy as np
+import pytest
+
+from splatop.benchmarks import BENCHMARKS
+from splatop.cli import main
+from splatop.data import ArrayTrajectories, generate, in_memory, open_trajectories, summarize
+from splatop.grid import Grid
+from test_data_files import states
+
+
+@pytest.fixture
+def splatop(monkeypatch, capsys, tmp_path):
+    """Run the command in a folder of its own: exit code, standard output, standard error."""
+    monkeypatch.chdir(tmp_path)
+
+    def run(*arguments):
+        monkeypatch.setattr("sys.argv", ["splatop", *map(str, arguments)])
+        with pytest.raises(SystemExit) as ended:
+            main()
+        captured = capsys.readouterr()
+        return ended.value.code, captured.out, captured.err
+
+    return run
+
+
+def test_benchmarks(splatop):
+    code, out, _ = splatop("benchmarks")
+    assert code == 0
+    for benchmark in BENCHMARKS.values():
+        assert benchmark.name in out
+        for line in benchmark.equation_text.split("; "):
+            assert line in out
+    code, out, _ = splatop("benchmarks", "--json")
+    listed = {one["name"]: one for one in json.loads(out)}
+    assert set(listed) == set(BENCHMARKS)
+    burgers = listed["burgers2d"]
+    assert burgers["coefficients"] == {"c": 1.5 / 320, "nu": 1e-4}
+    assert burgers["points"] == [160, 160]
+    assert burgers["paper_filter"] == "sharp 10"
+    assert burgers["train"] == {"trajectories": 256, "steps": 50}
+    assert listed["unknown_advection_diffusion2d"]["coefficient_ranges"]["D"] == [1e-6, 4e-6]
+
+
+def test_generate_inspect_convert(splatop, tmp_path):
+    options = ("--split", "test", "--trajectories", 2, "--steps", 3, "--points", 16, "--seed", 4)
+    code, out, err = splatop("generate", "advection_diffusion2d", "--out", "a.h5", *options)
+    assert code == 0, err
+    assert "wrote a.h5: 2 x 4 x 1 x 16 x 16" in out
+    expected = generate(
+        BENCHMARKS["advection_diffusion2d"],
+        split="test",
+        trajectories=2,
+        steps=3,
+        points=16,
+        seed=4,
+    )
+    with open_trajectories(tmp_path / "a.h5") as read:
+        np.testing.assert_array_equal(in_memory(read).array, expected.array)
+
+    code, out, err = splatop("inspect", "a.h5", "--plot", "a.png")
+    assert code == 0, err
+    for text in ("2 trajectories of 4 frames", "grid 16 x 16", "coefficient D: 2e-06", "periodic"):
+        assert text in out
+    assert (tmp_path / "a.png").read_bytes().startswith(b"\x89PNG")
+    code, out, _ = splatop("inspect", "a.h5", "--json")
+    summary = json.loads(out)
+    assert summary["attributes"]["seed"] == 4
+    assert summary["not_finite"]["frames"] == 0
+    assert summary["coefficients"]["v"] == {"min": 0.025, "max": 0.025}
+
+    code, out, err = splatop("convert", "a.h5", "b.h5", "--compress")
+    assert code == 0, err
+    with open_trajectories(tmp_path / "b.h5") as read:
+        np.testing.assert_array_equal(in_memory(read).array, expected.array)
+        assert read.attributes["seed"] == 4
+
+
+def test_convert_with_everything_named(splatop, tmp_path):
+    array, grid = states(2, 2)
+    np.save(tmp_path / "a.npy", array)
+    told = ("--axes", "btcxy", "--fields", "h, q", "--lengths", "2,3", "--dt", 0.25)
+    code, _, err = splatop("convert", "a.npy", "b.h5", *told)
+    assert code == 0, err
+    with open_trajectories(tmp_path / "b.h5") as read:
+        np.testing.assert_array_equal(in_memory(read).array, array)
+        assert (read.fields, read.grid, read.dt) == (("h", "q"), grid, 0.25)
+
+
+def test_reduced_size(splatop, tmp_path):
+    code, _, err = splatop(
+        "generate", "advection_diffusion3d", "--out", "a.h5", "--reduced", "--trajectories", 1,
+        "--steps", 1,
+    )  # fmt: skip
+    assert code == 0, err
+    assert open_trajectories(tmp_path / "a.h5").grid.points == (24, 24, 24)
+
+
+@pytest.mark.parametrize(
+    ("arguments", "code", "message"),
+    [
+        (("generate", "burger2d", "--out", "a.h5"), 1, "did you mean 'burgers2d'"),
+        (("generate", "burgers2d"), 2, "--out"),
+        (("generate", "burgers2d", "--out", "a.npy"), 1, "named .h5 or .hdf5"),
+        (("generate", "burgers2d", "--out", "no/a.h5"), 1, "expected an existing folder"),
+        (("generate", "burgers2d", "--out", "a.h5", "--split", "tset"), 1, "'test'"),
+        (("generate", "burgers2d", "--out", "a.h5", "--points", 4), 1, "at least 12 points"),
+        (("generate", "burgers2d", "--out", "a.h5", "--points", "x"), 2, "--points"),
+        (("generate", "burgers2d", "--out", "a.h5", "--steps", 0), 1, "at least 1 trajectory"),
+        (("generate", "burgers2d", "--out", "a.h5", "--seed", -1), 1, "a seed from 0"),
+        (("inspect", "missing.h5"), 1, "does not exist"),
+        (("inspect", "a.npy"), 1, "--axes btcxy"),
+        (("inspect", "a.npy", "--axes", "btcx"), 1, "--lengths"),
+        (("inspect", "a.npy", "--axes", "btcx", "--lengths", "a"), 1, "such as 1 or 1,2"),
+        (("inspect", "a.npy", "--axes", "btcx", "--lengths", "1"), 1, "--dt"),
+        (("convert", "a.npy", "b.nc"), 1, "named .h5 or .hdf5"),
+        (("convert", "a.npy"), 2, "OUT"),
+    ],
+)
+def test_mistakes_are_one_message(splatop, tmp_path, arguments, code, message):
+    np.save(tmp_path / "a.npy", states(1)[0])
+    got, out, err = splatop(*arguments)
+    assert got == code
+    assert message in err
+    assert "Traceback" not in err
+    assert out == ""
+    assert [path.name for path in tmp_path.iterdir()] == ["a.npy"]
+
+
+def test_the_summary_measures_the_data():
+    grid = Grid((32, 48), (1.0, 2.0))
+    x, y = grid.coordinates()
+    # Amplitude 3 at 2 cycles along x, on the longer side of 2 that is wavenumber 4; mean 0.5.
+    state = 0.5 + 3 * np.sin(2 * np.pi * 2 * x) + 0 * y
+    data = ArrayTrajectories(np.broadcast_to(state, (2, 3, 1, 32, 48)), grid, dt=0.1, fields=("u",))
+    summary = summarize(data)
+    assert summary["ranges"]["u"]["mean"] == pytest.approx(0.5, abs=1e-6)
+    assert summary["ranges"]["u"]["std"] == pytest.approx(3 / 2**0.5, rel=1e-6)
+    assert summary["ranges"]["u"]["max"] == pytest.approx(3.5, rel=1e-6)
+    energy = np.array(summary["spectrum"]["energy"])
+    # Parseval: the mean square of the wave is 9/2.
+    assert energy[4] == pytest.approx(4.5, rel=1e-5)
+    assert energy[0] == pytest.approx(0.25, rel=1e-5)
+    assert summary["spectrum"]["holds"] == {"0.99": 4, "0.9999": 4, "0.999999": 4}
+    assert summary["spectrum"]["tail"] < 1e-10
+    json.dumps(summary, allow_nan=False)
+    empty = ArrayTrajectories(np.full((1, 2, 1, 8), np.nan), Grid.unit(8, 1), dt=1.0, fields=("u",))
+    assert summarize(empty)["ranges"] == {"u": None}
