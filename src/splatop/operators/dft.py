@@ -9,10 +9,13 @@ along the leading axes with a complex mode along the last; `to_modes` turns them
 modes of `rfftn`, and `from_modes` is its transpose.
 """
 
-from functools import lru_cache
+import math
+from functools import lru_cache, partial
 
+import jax
 import jax.numpy as jnp
 import numpy as np
+from jax.custom_batching import custom_vmap
 from jax.lax import Precision
 from jaxtyping import Array, Float
 
@@ -38,7 +41,7 @@ def check_modes(points: tuple[int, ...], modes: tuple[int, ...]) -> None:
 
 
 def analysis(h: Hidden, modes: tuple[int, ...]) -> Waves:
-    """Coefficients on cosines and sines `0 ... m` of each leading axis and on `exp(-ik.)` of the last.
+    """Coefficients on cosines and sines of each leading axis and on `exp(-ik.)` of the last.
 
     Leading axes: m + 1 cosines, then m + 1 sines. Last axis: m real parts, then m imaginary ones.
     Scaled so that the coefficient of the constant is the mean.
@@ -47,6 +50,18 @@ def analysis(h: Hidden, modes: tuple[int, ...]) -> Waves:
     for axis in reversed(range(len(modes) - 1)):
         z = _along(_leading(h.shape[axis], modes[axis]) / h.shape[axis], z, axis)
     return z
+
+
+@partial(jax.custom_vjp, nondiff_argnums=(2,))
+def recall(z: Waves, h: Hidden, modes: tuple[int, ...]) -> Waves:
+    """`analysis(h, modes)` where its value `z` is known: only its derivative is ever computed."""
+    return z
+
+
+recall.defvjp(
+    lambda z, h, modes: (z, h),
+    lambda modes, h, g: (jnp.zeros_like(g), jax.vjp(lambda h: analysis(h, modes), h)[1](g)[0]),
+)
 
 
 def synthesis(z: Waves, points: tuple[int, ...]) -> Hidden:
@@ -105,10 +120,34 @@ def _product(h: Array, matrix: np.ndarray) -> Array:
 
 
 def _along(matrix: np.ndarray, z: Array, axis: int) -> Array:
-    before, after = z.shape[:axis], z.shape[axis + 1 :]
-    flat = z.reshape(*before, z.shape[axis], -1)
-    out = jnp.matmul(jnp.asarray(matrix, z.dtype), flat, precision=Precision.HIGHEST)
-    return out.reshape(*before, matrix.shape[0], *after)
+    """Multiplies one axis by a matrix; all axes before it are batch axes."""
+    return _linear_along(axis)(jnp.asarray(matrix, z.dtype), z)
+
+
+@lru_cache(maxsize=16)
+def _linear_along(axis: int):
+    """The product as a batched one, also under `vmap`, whose own choice copies the field twice."""
+
+    @custom_vmap
+    def product(matrix, z):
+        before, after = z.shape[:axis], z.shape[axis + 1 :]
+        flat = z.reshape(math.prod(before), z.shape[axis], -1)
+        matrices = jnp.broadcast_to(matrix, (flat.shape[0], *matrix.shape))
+        out = jnp.matmul(matrices, flat, precision=Precision.HIGHEST)
+        return out.reshape(*before, matrix.shape[0], *after)
+
+    @product.def_vmap
+    def rule(size, batched, matrix, z):
+        if batched[0] or not batched[1]:
+            raise NotImplementedError("the matrix is a constant")
+        return _linear_along(axis + 1)(matrix, z), True
+
+    linear = jax.custom_vjp(product)
+    linear.defvjp(
+        lambda matrix, z: (product(matrix, z), matrix),
+        lambda matrix, g: (jnp.zeros_like(matrix), product(matrix.T, g)),
+    )
+    return linear
 
 
 def _angles(mode_numbers: np.ndarray, points: int) -> np.ndarray:

@@ -1,21 +1,25 @@
 """The Fourier neural operator of the paper, with `pdequinox.arch.ClassicFNO`'s parameters."""
 
+from typing import Any
+
 import equinox as eqx
 import jax
 import jax.numpy as jnp
+import numpy as np
 import pdequinox as pdeqx
 from jaxtyping import Array, Float, PRNGKeyArray
 
-from ..errors import check_field
+from ..errors import SplatopError, check_field
 from ..spectral import Field
-from .dft import analysis, check_modes, constant_mode, synthesis
-from .layers import activate, mix_channels, multiply_modes
+from .batching import batch_in_pieces
+from .dft import Waves, analysis, check_modes, constant_mode, recall, synthesis
+from .kernels import activate, mix_channels, multiply_modes
 
 
 class FiLM(eqx.Module):
-    """An affine map from the condition to a scale and a bias per channel (paper, appendix C).
+    """An affine map from the condition to a scale and a shift per channel (paper, appendix C).
 
-    Starts as the identity: zero weights, zero scale and bias.
+    Starts as the identity: zero weights, so zero scale and shift.
     """
 
     weight: Float[Array, "2 H P"]
@@ -32,7 +36,7 @@ class FiLM(eqx.Module):
 class FourierBlock(eqx.Module):
     """`GELU(FiLM(K z + W z + b))`: K multiplies the kept modes, W mixes the channels.
 
-    Leading axes of the kernel hold the modes `0 ... m - 1, -1 ... -m`.
+    Leading axes of the kernel hold the modes `0 ... m - 1, -1 ... -m`, its last `0 ... m - 1`.
     """
 
     kernel_real: Float[Array, "*K I O m"]
@@ -43,11 +47,12 @@ class FourierBlock(eqx.Module):
 
 
 class FNO(eqx.Module):
-    """Lifting, Fourier blocks, projection; the same function of the same weights as pdequinox's.
+    """Lifting, Fourier blocks, projection: the same function of the same weights as pdequinox's.
 
-    Works at any resolution that resolves the modes. With `conditions`, each block's features are
-    modulated before its GELU: `z <- z (1 + s) + b`, scale and bias affine in the condition.
-    A zero projection (the default) makes the untrained network exactly zero.
+    Runs at any resolution that holds its modes. With `conditions`, the features of each block are
+    modulated before its GELU: `z <- z (1 + s) + b`, with s and b affine in the condition.
+    A zero projection (the default) makes the untrained network exactly zero. The same key draws
+    the same weights as in pdequinox. Derivatives are reverse mode only, and of first order.
     """
 
     lifting_weight: Float[Array, "H C"]
@@ -64,40 +69,55 @@ class FNO(eqx.Module):
         channels: int,
         *,
         hidden: int = 6,
-        modes: int = 10,
+        modes: int | tuple[int, ...] = 10,
         blocks: int = 4,
         conditions: int = 0,
         key: PRNGKeyArray,
         zero_projection: bool = True,
     ):
-        model = pdeqx.arch.ClassicFNO(
+        if not 1 <= dims <= 3 or min(channels, hidden, blocks, int(np.min(modes))) < 1:
+            raise SplatopError(
+                "expected 1 to 3 dimensions and at least one channel, hidden channel, mode and "
+                f"block, got {dims}, {channels}, {hidden}, {modes} and {blocks}"
+            )
+        drawn = pdeqx.arch.ClassicFNO(
             dims,
             channels,
             channels,
             hidden_channels=hidden,
-            num_modes=modes,
+            num_modes=modes,  # pyright: ignore[reportArgumentType]
             num_blocks=blocks,
             key=key,
         )
-        self.lifting_weight, self.lifting_bias = _pointwise(model.lifting)
-        self.blocks = tuple(_block(block, conditions) for block in model.blocks)
-        self.projection_weight, self.projection_bias = _pointwise(model.projection)
-        if zero_projection:
-            self.projection_weight = jnp.zeros_like(self.projection_weight)
-            self.projection_bias = jnp.zeros_like(self.projection_bias)
-        self.modes = (modes,) * dims
+        self.modes = (modes,) * dims if isinstance(modes, int) else modes
         self.conditions = conditions
+        lifting, self.blocks, projection = _layers_of(drawn, conditions)
+        self.lifting_weight, self.lifting_bias = lifting
+        if zero_projection:
+            projection = jax.tree.map(jnp.zeros_like, projection)
+        self.projection_weight, self.projection_bias = projection
 
     @classmethod
-    def from_pdequinox(cls, model: "pdeqx.arch.ClassicFNO") -> "FNO":
-        """The same network: the output agrees to rounding."""
-        convolution = model.blocks[0].spectral_conv
+    def from_pdequinox(cls, model: Any) -> "FNO":
+        """The same network as a `pdequinox.arch.ClassicFNO`: outputs agree to rounding."""
+        if not isinstance(model, pdeqx.arch.ClassicFNO):
+            raise SplatopError(
+                f"expected a pdequinox ClassicFNO to copy, got {type(model).__name__}"
+            )
+        lifting, blocks, projection = _layers_of(model, 0)
+        activations = {block.activation for block in model.blocks}  # pyright: ignore
+        if lifting[0].shape != projection[0].shape[::-1] or activations != {jax.nn.gelu}:
+            raise SplatopError(
+                "expected a ClassicFNO with as many output as input channels and jax.nn.gelu, got "
+                f"{lifting[0].shape[1]} and {projection[0].shape[0]} channels, {activations}"
+            )
+        *leading, hidden, _, last = blocks[0].kernel_real.shape
         network = cls(
-            convolution.num_spatial_dims,
-            model.projection.out_channels,
-            hidden=model.lifting.out_channels,
-            modes=convolution.num_modes[0],
-            blocks=len(model.blocks),
+            len(leading) + 1,
+            lifting[0].shape[1],
+            hidden=hidden,
+            modes=(*(n // 2 for n in leading), last),
+            blocks=len(blocks),
             key=jax.random.key(0),
         )
         return eqx.tree_at(
@@ -109,55 +129,111 @@ class FNO(eqx.Module):
                 n.projection_bias,
             ),
             network,
-            (
-                *_pointwise(model.lifting),
-                tuple(_block(block, 0) for block in model.blocks),
-                *_pointwise(model.projection),
-            ),
+            (*lifting, blocks, *projection),
         )
 
     def __call__(self, u: Field, condition: Float[Array, " P"] | None = None) -> Field:
-        dims = len(self.modes)
-        check_field(u, dims=dims, channels=self.projection_weight.shape[0])
-        points = tuple(u.shape[1:])
-        check_modes(points, self.modes)
-        constant = jnp.asarray(constant_mode(self.modes), u.dtype)
-        h = jnp.moveaxis(u, 0, -2)
-        # The lifting is pointwise and linear, so it commutes with the transform: it is applied to
-        # the modes of u and folded into the first block's weights, and its result never formed.
-        z = mix_channels(self.lifting_weight, analysis(h, self.modes))
-        z = z + self.lifting_bias[:, None] * constant
-        for i, block in enumerate(self.blocks):
-            weight, bias = block.weight, block.bias
-            if i == 0:
-                weight, bias = weight @ self.lifting_weight, weight @ self.lifting_bias + bias
-            else:
-                z = analysis(h, self.modes)
-            z = multiply_modes(z, block.kernel_real, block.kernel_imag)
-            # The bias is the mode of the constant; its gradient then comes with the transform's.
-            z = z + bias[:, None] * constant
-            h = activate(synthesis(z, points), weight, h)
-        h = mix_channels(self.projection_weight, h) + self.projection_bias[:, None]
-        return jnp.moveaxis(h, -2, 0)
+        check_field(u, dims=len(self.modes), channels=self.projection_weight.shape[0])
+        check_modes(tuple(u.shape[1:]), self.modes)
+        given = 0 if condition is None else condition.size
+        if given != self.conditions:
+            raise SplatopError(
+                f"expected a condition of {self.conditions} coefficient(s), got {given}: pass the "
+                "standardised coefficients that the network was built for"
+            )
+        dtype = self.lifting_weight.dtype
+        condition = None if condition is None else condition.astype(dtype)
+        return _propagate(self, u.astype(dtype), condition).astype(u.dtype)
 
 
-def _pointwise(convolution) -> tuple[Array, Array]:
+def _evaluate(
+    network: FNO, u: Field, condition: Float[Array, " P"] | None, known: tuple[Waves, ...] = ()
+) -> tuple[Field, tuple[Waves, ...]]:
+    """The network's output and the transform of each block's input.
+
+    Given the transforms from an earlier evaluation, uses them instead of computing them again.
+    """
+    points = tuple(u.shape[1:])
+    constant = jnp.asarray(constant_mode(network.modes), u.dtype)
+    h, transforms = jnp.moveaxis(u, 0, -2), []
+    for i, block in enumerate(network.blocks):
+        z = recall(known[i], h, network.modes) if known else analysis(h, network.modes)
+        transforms.append(z)
+        weight, bias = block.weight, block.bias
+        if i == 0:
+            # The lifting is pointwise and linear, so it commutes with the transform: it is applied
+            # to the modes of u and folded into the block's weights, and its result never formed.
+            z = mix_channels(network.lifting_weight, z) + network.lifting_bias[:, None] * constant
+            bias = weight @ network.lifting_bias + bias
+            weight = weight @ network.lifting_weight
+        z = multiply_modes(z, block.kernel_real, block.kernel_imag)
+        if block.film is not None and condition is not None:
+            # Before the GELU everything is linear, so the modulation acts on modes and weights.
+            scale, shift = block.film(condition)
+            weight, bias = (1 + scale)[:, None] * weight, (1 + scale) * bias + shift
+            z = (1 + scale)[:, None] * z
+        # The bias is the mode of the constant; its gradient then comes with the transform's.
+        h = activate(synthesis(z + bias[:, None] * constant, points), weight, h)
+    h = mix_channels(network.projection_weight, h) + network.projection_bias[:, None]
+    return jnp.moveaxis(h, -2, 0), tuple(transforms)
+
+
+def _hidden_bytes(network: FNO, u: Field, *_) -> int:
+    return u[0].size * network.lifting_bias.size * u.dtype.itemsize
+
+
+@batch_in_pieces(_hidden_bytes)
+def _forward(network, u, condition):
+    return _evaluate(network, u, condition)
+
+
+@batch_in_pieces(_hidden_bytes)
+def _backward(network, u, condition, transforms, gradient):
+    def output(network, u, condition):
+        return _evaluate(network, u, condition, transforms)[0]
+
+    return jax.vjp(output, network, u, condition)[1](gradient)
+
+
+@jax.custom_vjp
+def _propagate(network: FNO, u: Field, condition: Float[Array, " P"] | None) -> Field:
+    """Keeps the few modes of the hidden fields for the way back, and computes the fields again."""
+    return _forward(network, u, condition)[0]
+
+
+def _propagate_forward(network, u, condition):
+    out, transforms = _forward(network, u, condition)
+    return out, (network, u, condition, transforms)
+
+
+def _propagate_backward(saved, gradient):
+    return _backward(*saved, gradient)
+
+
+_propagate.defvjp(_propagate_forward, _propagate_backward)
+
+
+def _layers_of(model: Any, conditions: int):
+    """Lifting, blocks and projection of a `ClassicFNO` in the layout used here."""
+    blocks = []
+    for block in model.blocks:
+        weight, bias = _pointwise(block.by_pass_conv)
+        blocks.append(
+            FourierBlock(
+                kernel_real=_signed_modes(block.spectral_conv.weights_real),
+                kernel_imag=_signed_modes(block.spectral_conv.weights_imag),
+                weight=weight,
+                bias=bias,
+                film=FiLM(weight.shape[0], conditions) if conditions else None,
+            )
+        )
+    return _pointwise(model.lifting), tuple(blocks), _pointwise(model.projection)
+
+
+def _pointwise(convolution: Any) -> tuple[Float[Array, "O I"], Float[Array, " O"]]:
     """Weight and bias of a 1x1 convolution as a matrix and a vector."""
     out, into = convolution.weight.shape[:2]
     return convolution.weight.reshape(out, into), convolution.bias.reshape(out)
-
-
-def _block(block, conditions: int) -> FourierBlock:
-    weight, bias = _pointwise(block.by_pass_conv)
-    film = FiLM(weight.shape[0], conditions) if conditions else None
-    convolution = block.spectral_conv
-    return FourierBlock(
-        kernel_real=_signed_modes(convolution.weights_real),
-        kernel_imag=_signed_modes(convolution.weights_imag),
-        weight=weight,
-        bias=bias,
-        film=film,
-    )
 
 
 def _signed_modes(weights: Float[Array, "G O I *m"]) -> Float[Array, "*K I O last"]:
