@@ -1,0 +1,8 @@
+"""Coefficients of an equation from frames, with intervals and warnings."""
+
+from .api import identify as identify
+from .api import identify_trajectories as identify_trajectories
+from .api import lattice_jets as lattice_jets
+from .noise import add_noise as add_noise
+from .result import METHODS as METHODS
+from .result import Identified as Identified

@@ -1,0 +1,118 @@
+"""What to tell the user about an estimate, in plain sentences."""
+
+import itertools
+
+import numpy as np
+
+from ..encoders import LatticeEncoder
+from ..jets import SplatJets
+from .problem import Problem
+from .regression import PAPER_FRAMES
+from .uncertainty import Fit
+
+# Above this relative noise, frames are not compared with one another.
+NOISY = 1e-4
+_FEW_FRAMES = 5
+_ILL_CONDITIONED = 1e3
+_UNEXPLAINED = 0.1
+# The share of energy that may turn by more than a quarter period between frames.
+_TURNED = 0.25
+
+
+def warnings_for(problem: Problem, method: str, fit: Fit) -> list[str]:
+    return [
+        *_about_frames(problem, method),
+        *_about_noise(problem, method),
+        *_about_time(problem),
+        *_about_residual(problem, fit),
+        *_about_coefficients(problem, fit),
+    ]
+
+
+def _about_frames(problem: Problem, method: str) -> list[str]:
+    frames = len(problem.frames)
+    found = []
+    if method == "paper" and frames < PAPER_FRAMES:
+        order = 2 * ((frames - 1) // 2)
+        found.append(
+            f"{frames} frames are few: the time derivative is of order {order} instead of 6; "
+            f"pass {PAPER_FRAMES}, or use the flow method"
+        )
+    elif frames < _FEW_FRAMES:
+        found.append(f"{frames} frames are few: the estimates rest on little data; pass more")
+    encoder = problem.jets.encoder if isinstance(problem.jets, SplatJets) else None
+    if isinstance(encoder, LatticeEncoder) and any(
+        a <= 2 * b for a, b in zip(encoder.anchors, problem.spectrum.band, strict=True)
+    ):
+        found.append(
+            f"{'x'.join(map(str, encoder.anchors))} Gaussians cannot carry the data, whose modes "
+            f"reach {max(problem.spectrum.band)}: use more than twice as many along each axis"
+        )
+    return found
+
+
+def _about_noise(problem: Problem, method: str) -> list[str]:
+    noise = problem.spectrum.relative_noise
+    if method in ("paper", "flow") and noise > 10 * NOISY:
+        return [
+            f"the frames hold about {100 * noise:.2g} % of noise, which biases the {method} "
+            "method (noise in its input looks like damping): use the trajectory method"
+        ]
+    return []
+
+
+def _about_time(problem: Problem) -> list[str]:
+    """Modes that turn by more than a quarter period per frame: motion may be aliased."""
+    axes = tuple(range(2, problem.frames.ndim))
+    modes = np.fft.rfftn(problem.frames, axes=axes, norm="forward")
+    modes[(slice(None), slice(None), *(0,) * len(axes))] = 0
+    overlap = modes[1:] * np.conj(modes[:-1])
+    energy = np.abs(overlap)
+    energy = np.where(energy > 1e-3 * energy.max(), energy, 0.0)
+    turned = float(np.sum(energy * (overlap.real < 0)) / max(np.sum(energy), 1e-300))
+    if turned > _TURNED:
+        return [
+            f"{100 * turned:.0f} % of the energy turns by more than a quarter period from frame to "
+            f"frame: the time step {problem.dt:g} may be too long to follow the motion (aliased); "
+            "pass frames closer in time"
+        ]
+    return []
+
+
+def _about_residual(problem: Problem, fit: Fit) -> list[str]:
+    unexplained = np.sqrt(max(fit.residual**2 - (1.2 * fit.noise) ** 2, 0.0))
+    if unexplained > _UNEXPLAINED:
+        return [
+            f"the equation leaves {100 * unexplained:.0f} % of the change between frames "
+            "unexplained, which is implausible: check the time step "
+            f"(dt = {problem.dt:g}), the known values, and whether a term is missing"
+        ]
+    return []
+
+
+def _about_coefficients(problem: Problem, fit: Fit) -> list[str]:
+    found = []
+    half = fit.spread.half_widths()
+    wide = half > np.abs(fit.x)
+    blurred = set()
+    correlation = np.abs(fit.spread.correlation)
+    for i, j in itertools.combinations(range(len(fit.x)), 2):
+        both_lost = fit.spread.lost[i] and fit.spread.lost[j]
+        if (
+            both_lost
+            or (correlation[i, j] > 0.98 and (wide[i] or wide[j]))
+            or (correlation[i, j] > 0.98 and fit.spread.condition > _ILL_CONDITIONED)
+        ):
+            blurred |= {i, j}
+            found.append(
+                f"'{problem.unknown[i]}' and '{problem.unknown[j]}' cannot be told apart on these "
+                f"frames, their terms are nearly proportional (condition number "
+                f"{fit.spread.condition:.3g}): give one as known, or pass more varied frames"
+            )
+    for i, name in enumerate(problem.unknown):
+        if wide[i] and i not in blurred:
+            found.append(
+                f"'{name}' cannot be told from zero on these frames: {fit.x[i]:.3g} ± {half[i]:.3g} "
+                "(95 %): its term may be absent, or too weak to be seen in so few frames"
+            )
+    return found

@@ -1,0 +1,61 @@
+"""What identification returns: estimates, how sure they are, and what to mind."""
+
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+METHODS = ("paper", "flow", "weak", "trajectory")
+
+
+@dataclass(frozen=True)
+class Identified:
+    """Coefficients of one trajectory, in the units of its data.
+
+    `intervals` are 95 % intervals. `relative_residual` is the part of the change from frame to frame
+    that the equation leaves unexplained (1 is all of it), `noise_level` the noise in the frames
+    over their standard deviation, `condition_number` that of the normalised columns (1 is best,
+    beyond 1e3 terms can hardly be told apart). `warnings` are plain sentences.
+    """
+
+    method: str
+    estimates: dict[str, float]
+    standard_errors: dict[str, float]
+    intervals: dict[str, tuple[float, float]]
+    known: dict[str, float]
+    relative_residual: float
+    noise_level: float
+    condition_number: float
+    warnings: tuple[str, ...] = ()
+
+    @property
+    def coefficients(self) -> Mapping[str, float]:
+        """All that the equation needs: the known values and the estimates."""
+        return {**self.known, **self.estimates}
+
+    def relative_errors(self, true: Mapping[str, float]) -> dict[str, float]:
+        """`|estimate - true| / |true|` for each estimate whose true value is given and not zero."""
+        return {
+            name: abs(value / true[name] - 1)
+            for name, value in self.estimates.items()
+            if true.get(name)
+        }
+
+    def covers(self, true: Mapping[str, float]) -> dict[str, bool]:
+        """Whether each interval holds the true value."""
+        return {
+            name: low <= true[name] <= high
+            for name, (low, high) in self.intervals.items()
+            if name in true
+        }
+
+    def __str__(self) -> str:
+        lines = [
+            f"{name} = {value:.6g} ± {_shown(self.standard_errors[name])} "
+            f"(95 %: {_shown(self.intervals[name][0])} to {_shown(self.intervals[name][1])})"
+            for name, value in self.estimates.items()
+        ]
+        return "\n".join([*lines, *(f"warning: {text}" for text in self.warnings)])
+
+
+def _shown(value: float) -> str:
+    return f"{value:.6g}" if math.isfinite(value) else "unbounded"

@@ -1,0 +1,126 @@
+"""The weak form: the equation integrated against smooth test functions, linear and noise proof.
+
+In space the test functions are the Fourier modes of the band, in time a bell over a few frames:
+derivatives move onto them. Noise in the columns shrinks a least-squares estimate towards zero (errors
+in variables); its expected share is drawn, and taken out of the normal equations.
+"""
+
+from functools import lru_cache
+from math import comb
+
+import equinox as eqx
+import jax
+import jax.numpy as jnp
+import numpy as np
+from jaxtyping import Array
+
+from ..equation import Equation
+from ..errors import SplatopError
+from ..stepper import Coefficients
+from .columns import columns_of
+from .problem import Problem, Reduced
+from .uncertainty import Fit, solve, spread
+
+WEAK_FRAMES = 5
+_WINDOW = 7
+_DRAWS = 8
+
+
+def integrate(problem: Problem, reduced: Reduced) -> Fit:
+    """The coefficients for which the weak form comes closest."""
+    frames = len(reduced.states)
+    if frames < WEAK_FRAMES:
+        raise SplatopError(
+            f"expected at least {WEAK_FRAMES} frames for the weak form, got {frames}: "
+            "pass more frames, or use the flow method"
+        )
+    columns, target = _system(problem, reduced, reduced.states)
+    p = len(columns)
+    ratio = np.sqrt(np.prod(reduced.points) / np.prod(problem.grid.points))
+    deviation = (problem.spectrum.noise * ratio).reshape(-1, *(1,) * len(reduced.points))
+    generator = np.random.default_rng(0)
+    gram, moment = np.zeros((p, p)), np.zeros(p)
+    for _ in range(_DRAWS):
+        noise = deviation * generator.standard_normal(reduced.states.shape)
+        moved, moved_target = _system(problem, reduced, reduced.states + noise)
+        shake = (moved - columns).reshape(p, -1)
+        gram += shake @ shake.T / _DRAWS
+        moment += shake @ (moved_target - target).ravel() / _DRAWS
+    x = _corrected(columns.reshape(p, -1), target.ravel(), gram, moment)
+    residual = target - np.tensordot(x, columns, axes=1)
+    found = spread(
+        columns,
+        residual,
+        freedom=len(target) * reduced.freedom - p,
+        dims=problem.grid.dims,
+        rounding=problem.precision * reduced.size * np.sqrt(len(target) / frames) / problem.dt,
+    )
+    whole = max(float(np.linalg.norm(target)), 1e-300)
+    slopes = time_tests(frames)[1]
+    noise = reduced.noise(problem.spectrum) * float(np.linalg.norm(slopes)) / problem.dt
+    return Fit(x, found, float(np.linalg.norm(residual)) / whole, noise / whole)
+
+
+@lru_cache(maxsize=32)
+def time_tests(frames: int) -> tuple[np.ndarray, np.ndarray]:
+    """Weights `a` on du/dt and `b` on u with `Σ b_n u_n = dt Σ a_n u'_n`, `(windows, frames)` each.
+
+    Both windows are odd. `a` is the squared binomial bell, for which the sums agree for
+    polynomials up to twice the order that the window has frames: no error of quadrature is left.
+    """
+    width = min(frames - 1 + frames % 2, _WINDOW)
+    half = width // 2
+    n = np.arange(-half, half + 1)
+    bell = np.array([comb(2 * half, half + i) ** 2 for i in n], float)
+    bell /= bell.sum()
+    powers = np.arange(1, 2 * half, 2)
+    moments = np.array([p * np.sum(bell * n ** (p - 1.0)) for p in powers])
+    positive = n[half + 1 :].astype(float)
+    slopes = np.linalg.solve(2 * positive[None] ** powers[:, None], moments)
+    slope = np.concatenate([-slopes[::-1], [0.0], slopes])
+    starts = range(frames - width + 1)
+    a, b = np.zeros((2, len(starts), frames))
+    for row, first in enumerate(starts):
+        a[row, first : first + width] = bell
+        b[row, first : first + width] = slope
+    return a, b
+
+
+def _system(
+    problem: Problem, reduced: Reduced, states: np.ndarray
+) -> tuple[np.ndarray, np.ndarray]:
+    """Columns `(p, windows, C, *M)` and the right side, inside the band."""
+    tests = time_tests(len(states))
+    columns, target = _tested(
+        problem.equation, reduced, states, problem.known, (problem.unknown, problem.dt, *tests)
+    )
+    return np.asarray(columns), np.asarray(target)
+
+
+@eqx.filter_jit
+def _tested(
+    equation: Equation, reduced: Reduced, states: Array, known: Coefficients, tests
+) -> tuple[Array, Array]:
+    unknown, dt, values, slopes = tests
+    found = jax.vmap(lambda u: columns_of(equation, reduced.jets, u, unknown, known))(states)
+
+    def tested(weights, fields):
+        fields = jnp.tensordot(weights, fields, axes=1)
+        in_band = jax.vmap(lambda u: reduced.jets.filter(u, reduced.jets.lengths))(fields)
+        return reduced.weigh(in_band)
+
+    columns = jnp.stack([tested(values, found.parts[name].sum(1)) for name in unknown])
+    return columns, tested(slopes, states) / dt - tested(values, found.offset)
+
+
+def _corrected(
+    columns: np.ndarray, target: np.ndarray, gram: np.ndarray, moment: np.ndarray
+) -> np.ndarray:
+    """The solution of the normal equations without the noise's share, if they allow for it."""
+    norms = np.linalg.norm(columns, axis=1)
+    norms = np.where(norms > 0, norms, 1.0)
+    scaled = columns / norms[:, None]
+    clean = scaled @ scaled.T - gram / np.outer(norms, norms)
+    if np.linalg.eigvalsh(clean)[0] < 1e-3 * np.linalg.eigvalsh(scaled @ scaled.T)[0]:
+        return solve(columns, target)
+    return np.linalg.solve(clean, scaled @ target - moment / norms) / norms
