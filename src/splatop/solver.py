@@ -80,13 +80,13 @@ def solve(
     values = _all_values(equation, coefficients)
     scheme = Scheme(equation, Grid(tuple(u0.shape[1:]), lengths))
     with jax.enable_x64(True):
-        advance = eqx.filter_jit(scheme.advance)
+        scalars = {name: jnp.asarray(value) for name, value in values.items()}
         tables: dict[int, Tables] = {}
 
         def one_frame(u: Array, substeps: int) -> Array:
             if substeps not in tables:
                 tables[substeps] = jax.tree.map(jnp.asarray, scheme.tables(dt / substeps, values))
-            return advance(u, tables[substeps], values, jnp.asarray(substeps))
+            return _advance(scheme, u, tables[substeps], scalars, jnp.asarray(substeps))
 
         frames = [np.asarray(u0, np.float64)]
         worst, substeps = 0.0, 1
@@ -126,6 +126,14 @@ def solve_trajectories(
         u0 = initial_condition(initial, grid, channels=len(equation.fields), key=key)
         frames, _ = solve(equation, coefficients, u0, lengths=grid.lengths, dt=dt, steps=steps)
         yield frames.astype(np.float32)
+
+
+@eqx.filter_jit
+def _advance(
+    scheme: Scheme, u: Field, tables: Tables, coefficients: Coefficients, substeps: Array
+) -> Field:
+    """One frame. Compiled once for an equation and a grid, whatever the numbers."""
+    return scheme.advance(u, tables, coefficients, substeps)
 
 
 def _all_values(equation: Equation, coefficients: Mapping[str, float]) -> dict[str, float]:

@@ -45,7 +45,9 @@ def power(base: Expression, exponent: Exponent) -> Expression:
     if len(base.monomials) == 1:
         monomial, number = base.monomials[0]
         if isinstance(exponent, int):
-            return Expression.number(_number_power(number, exponent)) * _raised(monomial, exponent)
+            return opened({a: e * exponent for a, e in monomial}) * Expression.number(
+                _number_power(number, exponent)
+            )
         if not monomial:
             return Expression.number(_number_power(number, float(exponent)))
         if number == 1 and len(monomial) == 1 and monomial[0][1] == 1:
@@ -53,14 +55,7 @@ def power(base: Expression, exponent: Exponent) -> Expression:
     return Expression.product([(Group(base.canonical()), exponent)])
 
 
-def _raised(monomial: Monomial, exponent: int) -> Expression:
-    powers = {atom: simplest(own * exponent) for atom, own in monomial}
-    for own in powers.values():
-        check_exponent(own)
-    return opened(powers)
-
-
-def _number_power(number: float, exponent: float) -> float:
+def _number_power(number: float, exponent: float | int) -> float:
     try:
         return number**exponent
     except OverflowError:

@@ -21,7 +21,7 @@ MAX_PRODUCTS = 20_000
 MAX_EXPONENT = 16
 MAX_ORDER = 12
 MAX_INVERSES = 4
-MAX_WORK = 200_000  # factors looked at while one equation is multiplied out: about a second
+MAX_WORK = 100_000  # factors looked at while one equation is multiplied out: half a second
 
 Exponent = int | Fraction
 
@@ -128,6 +128,10 @@ class Group:
 
     argument: "Expression"
 
+    @property
+    def is_product(self) -> bool:
+        return len(self.argument.monomials) == 1
+
 
 Atom = Pi | Coefficient | Coordinate | FieldDerivative | Function | Group
 Monomial = tuple[tuple[Atom, Exponent], ...]
@@ -159,7 +163,7 @@ class Expression:
         return cls(kept)
 
     @classmethod
-    def number(cls, number: float) -> "Expression":
+    def number(cls, number: float | int) -> "Expression":
         return cls.of({(): float(number)})
 
     @classmethod
@@ -221,24 +225,37 @@ class Expression:
 def _join(left: Monomial, right: Monomial) -> Expression:
     """The product of two monomials; a group whose power became a natural number opens up."""
     _work(1 + len(left) + len(right))
+    if not left or not right:
+        return Expression(((left or right, 1.0),))
     powers = dict(left)
     for atom, exponent in right:
-        powers[atom] = simplest(powers.get(atom, 0) + exponent)
-        check_exponent(powers[atom])
-    return opened({atom: exponent for atom, exponent in powers.items() if exponent})
+        powers[atom] = powers[atom] + exponent if atom in powers else exponent
+    return opened(powers)
 
 
 def opened(powers: Mapping[Atom, Exponent]) -> Expression:
     """The product of these powers, with groups of natural power multiplied out."""
-    groups = {a: e for a, e in powers.items() if isinstance(a, Group) and e > 0 and is_whole(e)}
-    result = Expression.product((a, e) for a, e in powers.items() if a not in groups)
-    for group, exponent in groups.items():
-        result = result * group.argument ** int(exponent)
+    kept: list[tuple[Atom, Exponent]] = []
+    groups: list[Expression] = []
+    for atom, exponent in powers.items():
+        if exponent == 0:
+            continue
+        if abs(exponent) > MAX_EXPONENT:
+            check_exponent(exponent)
+        if isinstance(exponent, Fraction):
+            exponent = simplest(exponent)
+        if isinstance(atom, Group) and isinstance(exponent, int) and exponent > 0:
+            groups.append(atom.argument**exponent)
+        elif isinstance(atom, Group) and isinstance(exponent, int) and atom.is_product:
+            ((monomial, number),) = atom.argument.monomials
+            groups.append(opened({a: e * exponent for a, e in monomial}))
+            groups.append(Expression.number(number**exponent))
+        else:
+            kept.append((atom, exponent))
+    result = Expression(((_in_order(kept), 1.0),))
+    for group in groups:
+        result = result * group
     return result
-
-
-def is_whole(exponent: Exponent) -> bool:
-    return isinstance(exponent, int)
 
 
 def simplest(exponent: Exponent) -> Exponent:
@@ -313,10 +330,10 @@ def coefficient_names(items: Iterable[Atom]) -> tuple[str, ...]:
 
 def degree(monomial: Monomial) -> float:
     """Polynomial degree in the state; infinite for a function of the state."""
-    total = 0
+    total = 0.0
     for atom, exponent in monomial:
         if isinstance(atom, FieldDerivative):
-            total += int(exponent)
+            total += float(exponent)
         elif isinstance(atom, Function) and uses_fields(atom.argument):
             return math.inf
     return total

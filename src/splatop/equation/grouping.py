@@ -46,7 +46,8 @@ class ExpressionTerm(Term):
         self.pieces, self.fields, self.dims = pieces, fields, dims
         self.coefficient, self.name = coefficient, name
         self.degree = max(
-            (degree(m) for piece in pieces for side in piece for m, _ in side.monomials), default=0
+            (degree(m) for piece in pieces for side in piece for m, _ in side.monomials),
+            default=0.0,
         )
 
     @property

@@ -3,6 +3,7 @@
 import math
 import re
 from collections.abc import Iterable, Mapping
+from typing import Any
 
 from ..errors import SplatopError, unknown_name
 from .equation import Equation
@@ -77,7 +78,7 @@ def parse_coefficients(text: str) -> dict[str, float]:
 
 
 def split_coefficients(
-    equation: Equation, given: Mapping[str, float]
+    equation: Equation, given: Mapping[str, Any]
 ) -> tuple[dict[str, float], tuple[str, ...]]:
     """The values given, and the names left to identify; a name the equation lacks is refused."""
     for name, value in given.items():

@@ -39,8 +39,6 @@ class Source:
     """The text of an equation, which knows how to point at a place in itself."""
 
     def __init__(self, text: str):
-        if not isinstance(text, str):
-            raise SplatopError(f"expected an equation as text, got {type(text).__name__}")
         self.text = text
         if len(text) > MAX_LENGTH:
             raise SplatopError(
