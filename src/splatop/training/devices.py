@@ -18,11 +18,16 @@ from ..errors import SplatopError
 
 @dataclass(frozen=True)
 class Placement:
-    """How batches and parameters reach the devices of all processes, and come back."""
+    """How batches and parameters reach the devices of all processes, and come back.
+
+    `average` makes of a function of (replicated trees, batch) the mean of its values over the
+    devices, each with its part of the batch.
+    """
 
     split: Callable[[Any], Any]
     replicate: Callable[[Any], Any]
     collect: Callable[[Any], Any]
+    average: Callable[[Callable[[Any, Any], Any]], Callable[[Any, Any], Any]]
 
 
 def start_distributed() -> None:
@@ -103,13 +108,6 @@ def any_process(flag: bool) -> bool:
     return bool(multihost_utils.process_allgather(np.asarray(flag, np.uint8)).any())
 
 
-def on_host(tree: Any) -> Any:
-    """Arrays that may be split over processes, whole in each of them."""
-    if jax.process_count() == 1:
-        return jax.tree.map(np.asarray, tree)
-    return multihost_utils.process_allgather(tree, tiled=True)
-
-
 def placement(batch: int) -> Placement:
     """Split batches of this size evenly over all devices; on a single one do nothing."""
     count = jax.device_count()
@@ -141,14 +139,35 @@ def placement(batch: int) -> Placement:
     def collect(tree):
         return _map_arrays(lambda a: jnp.asarray(np.asarray(a)), tree)
 
-    return Placement(split_batch, replicate, collect)
+    def average(function):
+        def averaged(whole_tree, batch):
+            arrays, rest = eqx.partition(whole_tree, eqx.is_array)
+
+            def on_device(arrays, batch):
+                return jax.lax.pmean(function(eqx.combine(arrays, rest), batch), "batch")
+
+            # Each device runs the single-device program on its part: left to itself, the compiler
+            # would split every operation, which XLA's Fourier transform on CPUs does not survive.
+            return jax.shard_map(
+                on_device,
+                mesh=mesh,
+                in_specs=(PartitionSpec(), PartitionSpec("batch")),
+                out_specs=PartitionSpec(),
+                check_vma=False,
+            )(arrays, batch)
+
+        return averaged
+
+    return Placement(split_batch, replicate, collect, average)
 
 
 def single_device() -> Placement:
     """Everything on JAX's default device."""
-    return Placement(
-        lambda tree: jax.tree.map(jnp.asarray, tree), lambda tree: tree, lambda tree: tree
-    )
+
+    def same(value):
+        return value
+
+    return Placement(lambda tree: jax.tree.map(jnp.asarray, tree), same, same, same)
 
 
 def _map_arrays(function: Callable[[Any], Any], tree: Any) -> Any:

@@ -119,9 +119,8 @@ def run_stage(
                         _append_history(history, rows)
                 elif step > first:
                     save(step)  # a step that is not finite leaves the state as it was
-                found = stage.examine(
-                    eqx.combine(state["parameters"], rest), stage.placement.split(batch)
-                )
+                model = stage.placement.collect(eqx.combine(state["parameters"], rest))
+                found = stage.examine(model, jax.tree.map(jnp.asarray, batch))
                 raise SplatopError(_diagnosis(stage, step, loss, norm, found, checkpoints))
             rows.append(_row(stage, step, loss, norm))
             report(stage.name, step + 1, stage.steps, loss, float(stage.schedule(step)))
@@ -145,12 +144,18 @@ def _latest(checkpoints: Checkpoints, state: Any) -> tuple[int, Any]:
 
 
 def _make_update(stage: Stage) -> Callable[[Any, Any, Any], tuple[Any, Array, Array]]:
+    def differentiate(model, batch):
+        parameters, rest = model
+        (_, reported), gradient = jax.value_and_grad(
+            lambda p: stage.loss(eqx.combine(p, rest), batch), has_aux=True
+        )(parameters)
+        return reported, gradient
+
     @eqx.filter_jit(donate="all-except-first")
     def update(rest, state, batch):
-        def objective(parameters):
-            return stage.loss(eqx.combine(parameters, rest), batch)
-
-        (_, reported), gradient = jax.value_and_grad(objective, has_aux=True)(state["parameters"])
+        reported, gradient = stage.placement.average(differentiate)(
+            (state["parameters"], rest), batch
+        )
         norm = optax.global_norm(gradient)
         changes, optimiser = stage.optimiser.update(
             gradient, state["optimiser"], state["parameters"]

@@ -17,7 +17,6 @@ from ..operators import FNO
 from ..render.renderer import grid_positions
 from ..spectral import Field, differentiate, resample
 from ..stepper import Coefficients, Stepper, rollout
-from .devices import on_host
 
 RECONSTRUCTIONS = ("shifted", "observed")
 
@@ -128,12 +127,7 @@ def batch_reconstruction_loss(
     def one(pair):
         return reconstruction_loss(encoder, *pair, sobolev=sobolev, reconstruction=reconstruction)
 
-    # One frame per device at a time, each from the part of the batch that the device holds.
-    devices = jax.device_count() if len(frames) % jax.device_count() == 0 else 1
-    turns = jax.tree.map(
-        lambda a: a.reshape(devices, -1, *a.shape[1:]).swapaxes(0, 1), (frames, shifts)
-    )
-    return jnp.mean(jax.lax.map(jax.vmap(one), turns))
+    return jnp.mean(jax.lax.map(one, (frames, shifts)))
 
 
 def _shifted(u: Field, shift: Float[Array, " d"], anchors: tuple[int, ...]) -> Field:
@@ -154,7 +148,7 @@ def worst_frame(
     fields: tuple[str, ...],
 ) -> str:
     """In words, which field of a batch of frames is not finite or largest."""
-    largest = on_host(jax.jit(lambda u: jnp.max(jnp.abs(u), axis=range(2, u.ndim)))(frames))
+    largest = np.asarray(jnp.max(jnp.abs(frames), axis=range(2, frames.ndim)))
     return _in_words(largest[:, None], fields, "frame", "holds")
 
 
@@ -177,7 +171,7 @@ def worst_prediction(
         inputs = jnp.max(jnp.abs(windows), axis=range(3, windows.ndim))
         return inputs, jax.vmap(one)(windows, coefficients)
 
-    inputs, found = on_host(errors(stepper, windows, coefficients))
+    inputs, found = (np.asarray(a) for a in errors(stepper, windows, coefficients))
     if not np.isfinite(inputs).all():
         return "the data themselves are not finite: " + _in_words(inputs, fields, "frame", "holds")
     return _in_words(found, fields, "predicted step", "is off by")
