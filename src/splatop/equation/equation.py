@@ -42,7 +42,7 @@ class Equation(eqx.Module):
     @property
     def degree(self) -> float:
         """Polynomial degree in the state; 1 if the equation is linear."""
-        return max(term.degree for term in self.terms)
+        return float(max(term.degree for term in self.terms))
 
     def derivatives(self, dims: int) -> frozenset[Derivative]:
         """What a jet must supply."""

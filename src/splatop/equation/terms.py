@@ -144,7 +144,7 @@ class Reaction(Term):
 
     @property
     def degree(self) -> float:  # type: ignore[override]
-        return len(self.polynomial) - 1
+        return float(len(self.polynomial) - 1)
 
     def derivatives(self, dims):
         return frozenset()
