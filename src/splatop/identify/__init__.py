@@ -1,5 +1,6 @@
 """Coefficients of an equation from frames, with intervals and warnings."""
 
+from .api import check_window as check_window
 from .api import identify as identify
 from .api import identify_trajectories as identify_trajectories
 from .api import lattice_jets as lattice_jets

@@ -101,7 +101,7 @@ def lattice_jets(band: tuple[int, ...], lengths: tuple[float, ...]) -> SplatJets
     """Unfiltered derivatives of a lattice of Gaussians that carries the band: 20 anchors per axis
     as in the paper, or as many as the band needs."""
     anchors = tuple(max(_PAPER_ANCHORS, 2 * int(np.ceil(1.25 * b)) + 2) for b in band)
-    return SplatJets(LatticeEncoder(anchors), lengths, PassThrough())
+    return SplatJets(encoder=LatticeEncoder(anchors), lengths=lengths, filter=PassThrough())
 
 
 def check_window(trajectories: Trajectories, frames: int, start: int) -> None:

@@ -4,9 +4,7 @@ import itertools
 
 import numpy as np
 
-from ..encoders import LatticeEncoder
-from ..jets import SplatJets
-from .problem import Problem
+from .problem import Problem, carries, lattice_anchors
 from .regression import PAPER_FRAMES
 from .uncertainty import Fit
 
@@ -40,12 +38,10 @@ def _about_frames(problem: Problem, method: str) -> list[str]:
         )
     elif frames < _FEW_FRAMES:
         found.append(f"{frames} frames are few: the estimates rest on little data; pass more")
-    encoder = problem.jets.encoder if isinstance(problem.jets, SplatJets) else None
-    if isinstance(encoder, LatticeEncoder) and any(
-        a <= 2 * b for a, b in zip(encoder.anchors, problem.spectrum.band, strict=True)
-    ):
+    anchors = lattice_anchors(problem.jets)
+    if anchors and not carries(anchors, problem.spectrum.band):
         found.append(
-            f"{'x'.join(map(str, encoder.anchors))} Gaussians cannot carry the data, whose modes "
+            f"{'x'.join(map(str, anchors))} Gaussians cannot carry the data, whose modes "
             f"reach {max(problem.spectrum.band)}: use more than twice as many along each axis"
         )
     return found
@@ -112,7 +108,7 @@ def _about_coefficients(problem: Problem, fit: Fit) -> list[str]:
     for i, name in enumerate(problem.unknown):
         if wide[i] and i not in blurred:
             found.append(
-                f"'{name}' cannot be told from zero on these frames: {fit.x[i]:.3g} ± {half[i]:.3g} "
-                "(95 %): its term may be absent, or too weak to be seen in so few frames"
+                f"'{name}' cannot be told from zero on these frames: {fit.x[i]:.3g} ± "
+                f"{half[i]:.3g} (95 %): its term may be absent, or too weak to be seen here"
             )
     return found

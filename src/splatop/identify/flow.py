@@ -22,7 +22,9 @@ def match(problem: Problem, reduced: Reduced, start: np.ndarray) -> Fit:
     settings = settings_for(problem, reduced, start)
 
     def linearise(x: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-        residual, columns = _linearise(problem.equation, reduced, x, problem.known, settings)
+        residual, columns = _linearise(
+            problem.equation, reduced, jnp.asarray(x), problem.known, settings
+        )
         return np.asarray(residual).ravel(), np.asarray(columns).reshape(len(x), -1)
 
     x, residual, columns = levenberg_marquardt(linearise, start)
@@ -55,4 +57,4 @@ def _linearise(
 
     predicted = predict(x)
     columns = jax.vmap(lambda direction: jax.jvp(predict, (x,), (direction,))[1])(jnp.eye(len(x)))
-    return reduced.weigh(reduced.states[1:]) - predicted, columns
+    return jnp.asarray(reduced.weigh(reduced.states[1:])) - predicted, columns

@@ -162,13 +162,22 @@ def reduce(problem: Problem, *, margin: float = 1.0) -> Reduced:
     )
 
 
+def lattice_anchors(jets: JetProvider) -> tuple[int, ...]:
+    """The anchors of a lattice encoder, else nothing."""
+    encoder = jets.encoder if isinstance(jets, SplatJets) else None
+    return tuple(int(a) for a in encoder.anchors) if isinstance(encoder, LatticeEncoder) else ()
+
+
+def carries(anchors: tuple[int, ...], band: tuple[int, ...]) -> bool:
+    """Whether a lattice of that many Gaussians can represent the modes of a band."""
+    return all(a > 2 * b for a, b in zip(anchors, band, strict=True))
+
+
 def _differentiating(jets: JetProvider, filter: Filter, band: tuple[int, ...]) -> JetProvider:
     """The provider with this filter. A lattice that carries the band differentiates it exactly, as
     Fourier modes do at a tenth of the cost."""
-    encoder = jets.encoder if isinstance(jets, SplatJets) else None
-    if isinstance(encoder, LatticeEncoder) and all(
-        a > 2 * b for a, b in zip(encoder.anchors, band, strict=True)
-    ):
+    anchors = lattice_anchors(jets)
+    if anchors and carries(anchors, band):
         return SpectralJets(jets.lengths, filter)
     return replace(jets, filter=filter)  # type: ignore[type-var]
 
@@ -195,8 +204,8 @@ def _unknown_names(
             raise unknown_name("coefficient", name, valid)
     if not names or len(set(names)) != len(names):
         raise SplatopError(
-            f"expected at least one unknown coefficient, each once, got {', '.join(names) or 'none'}"
-            f": the equation has {', '.join(valid) or 'no coefficients'}"
+            "expected at least one unknown coefficient, each once, got "
+            f"{', '.join(names) or 'none'}: the equation has {', '.join(valid) or 'none'}"
         )
     return names, {name: float(value) for name, value in starts.items()}
 

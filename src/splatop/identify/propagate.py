@@ -19,6 +19,7 @@ from .problem import Problem, Reduced
 # Error of RK4 over one frame, relative to the change; and the most substeps spent on it.
 _TIME_TOLERANCE = 1e-6
 _MOST_SUBSTEPS = 96
+_MODAL_SUBSTEPS = 16
 # RK4 is stable up to rates of 2.78 per step.
 _STABLE = 2.5
 _POWER_ITERATIONS = 24
@@ -40,9 +41,10 @@ def settings_for(problem: Problem, reduced: Reduced, x: np.ndarray) -> Settings:
     """Enough substeps of RK4 that its error does not count beside that of the data."""
     state = reduced.states[len(reduced.states) // 2]
     noise = np.random.default_rng(0).standard_normal(state.shape)
+    point = jnp.asarray(x)
     draft = Settings(problem.unknown, problem.dt, 1, False)
     rate, asymmetry = _probe(
-        problem.equation, reduced, x, problem.known, (draft, state, noise * np.std(state))
+        problem.equation, reduced, point, problem.known, (draft, state, noise * np.std(state))
     )
     z = float(rate) * problem.dt
     if not math.isfinite(z):
@@ -50,9 +52,11 @@ def settings_for(problem: Problem, reduced: Reduced, x: np.ndarray) -> Settings:
     if problem.equation.degree <= 1 and float(asymmetry) < 1e-9:
         # Modes turn independently: one that turns by z in s steps is off by (z/s)^4/120 of it.
         accurate = z / (120 * _TIME_TOLERANCE) ** 0.25
-        return draft._replace(substeps=_rounded(accurate), modal=True)
+        return draft._replace(
+            substeps=_MODAL_SUBSTEPS * math.ceil(accurate / _MODAL_SUBSTEPS), modal=True
+        )
     stable = draft._replace(substeps=_rounded(z / _STABLE))
-    error = float(_step_error(problem.equation, reduced, x, problem.known, (stable, state)))
+    error = float(_step_error(problem.equation, reduced, point, problem.known, (stable, state)))
     if not math.isfinite(error):
         return draft._replace(substeps=_MOST_SUBSTEPS)
     tolerance = max(_TIME_TOLERANCE, 0.01 * problem.spectrum.relative_noise)

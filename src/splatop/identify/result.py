@@ -11,10 +11,10 @@ METHODS = ("paper", "flow", "weak", "trajectory")
 class Identified:
     """Coefficients of one trajectory, in the units of its data.
 
-    `intervals` are 95 % intervals. `relative_residual` is the part of the change from frame to frame
-    that the equation leaves unexplained (1 is all of it), `noise_level` the noise in the frames
-    over their standard deviation, `condition_number` that of the normalised columns (1 is best,
-    beyond 1e3 terms can hardly be told apart). `warnings` are plain sentences.
+    `intervals` are 95 % intervals. `relative_residual` is the part of the change from frame to
+    frame that the equation leaves unexplained (1 is all of it), `noise_level` the noise in the
+    frames over their standard deviation, `condition_number` that of the normalised columns (1 is
+    best, beyond 1e3 terms can hardly be told apart). `warnings` are plain sentences.
     """
 
     method: str

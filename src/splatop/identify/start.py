@@ -30,7 +30,11 @@ def first_estimate(problem: Problem, reduced: Reduced) -> np.ndarray:
 
     def linearise(x: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         residual, columns = _linearise(
-            problem.equation, reduced, x, problem.known, (problem.unknown, centre, slope)
+            problem.equation,
+            reduced,
+            jnp.asarray(x),
+            problem.known,
+            (problem.unknown, centre, slope),
         )
         return np.asarray(residual).ravel(), np.asarray(columns).reshape(len(x), -1)
 

@@ -1,10 +1,10 @@
 """Identification from noisy frames: the initial state is estimated along with the coefficients.
 
 Matching noisy frame to noisy frame takes the noise in the input for signal that decays, which
-biases damping upward. Here one clean trajectory is matched to all frames. For white noise this is the
-maximum-likelihood estimate. The state is eliminated by variable projection, matrix free: its normal
-matrix `Σ_n J_nᵀ J_n` is close to a multiple of the identity unless the flow damps strongly, so a
-few conjugate-gradient iterations solve for it.
+biases damping upward. Here one clean trajectory is matched to all frames. For white noise this is
+the maximum-likelihood estimate. The state is eliminated by variable projection, matrix free: its
+normal matrix `Σ_n J_nᵀ J_n` is close to a multiple of the identity unless the flow damps strongly,
+so a few conjugate-gradient iterations solve for it.
 """
 
 from typing import NamedTuple
@@ -70,10 +70,12 @@ def _minimise(
     settings = settings_for(problem, reduced, start)
 
     def linearise(x: np.ndarray, state: np.ndarray) -> _Linearised:
-        return _linearise(problem.equation, reduced, x, state, problem.known, settings)
+        point = jnp.asarray(x), jnp.asarray(state)
+        return _linearise(problem.equation, reduced, *point, problem.known, settings)
 
     def cost_at(x: np.ndarray, state: np.ndarray) -> float:
-        return float(_cost(problem.equation, reduced, x, state, problem.known, settings))
+        point = jnp.asarray(x), jnp.asarray(state)
+        return float(_cost(problem.equation, reduced, *point, problem.known, settings))
 
     x, state = np.array(start), reduced.states[0]
     at = linearise(x, state)

@@ -10,6 +10,7 @@ from scipy import stats
 _RANK_TOLERANCE = 1e-9
 # Enough clusters for a sandwich estimate to stand by itself.
 _MANY_MODES = 10
+_LEAST_FREEDOM = 3.0
 
 
 @dataclass(frozen=True)
@@ -32,7 +33,7 @@ class Spread:
 
     def half_widths(self, level: float = 0.95) -> np.ndarray:
         tail = 0.5 + level / 2
-        return self._errors(stats.t.ppf(tail, self.freedom), stats.norm.ppf(tail))
+        return self._errors(float(stats.t.ppf(tail, self.freedom)), float(stats.norm.ppf(tail)))
 
     @property
     def correlation(self) -> np.ndarray:
@@ -107,12 +108,12 @@ def spread(
         # Few modes carry the information of smooth fields: count those that matter.
         size = np.sum(scores**2, axis=1)
         effective = size.sum() ** 2 / max(np.sum(size**2), 1e-300)
-        t_freedom = float(max(effective - p, 1.0))
+        t_freedom = float(max(effective - p, _LEAST_FREEDOM))
         factor = effective / max(effective - p, 0.5)
         robust = inverse @ (scores.T @ scores) @ inverse * factor
         covariance = robust if effective >= _MANY_MODES + p else _larger(covariance, robust)
     covariance = covariance / np.outer(norms, norms)
-    lost = (np.abs(vectors[:, weak]) > 1e-3).any(axis=1)
+    lost = np.any(np.abs(vectors[:, weak]) > 1e-3, axis=1)
     return Spread(covariance, t_freedom, condition, lost, rounding / norms)
 
 
@@ -143,8 +144,8 @@ def levenberg_marquardt(
 ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     """Minimise `‖r(x)‖²`: the minimum, its residual `(n,)` and its columns `(p, n)` = -∂r/∂x.
 
-    `linearise(x)` returns both. Marquardt's scaling makes it blind to the units of x. It ends when a
-    step is a hundredth of what the residual says about the error of x, or below rounding.
+    `linearise(x)` returns both. Marquardt's scaling makes it blind to the units of x. It ends when
+    a step is a hundredth of what the residual says about the error of x, or below rounding.
     """
     x = np.array(start, float)
     residual, columns = linearise(x)

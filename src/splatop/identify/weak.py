@@ -1,8 +1,8 @@
 """The weak form: the equation integrated against smooth test functions, linear and noise proof.
 
 In space the test functions are the Fourier modes of the band, in time a bell over a few frames:
-derivatives move onto them. Noise in the columns shrinks a least-squares estimate towards zero (errors
-in variables); its expected share is drawn, and taken out of the normal equations.
+derivatives move onto them. Noise in the columns shrinks a least-squares estimate towards zero
+(errors in variables); its expected share is drawn, and taken out of the normal equations.
 """
 
 from functools import lru_cache
@@ -92,7 +92,11 @@ def _system(
     """Columns `(p, windows, C, *M)` and the right side, inside the band."""
     tests = time_tests(len(states))
     columns, target = _tested(
-        problem.equation, reduced, states, problem.known, (problem.unknown, problem.dt, *tests)
+        problem.equation,
+        reduced,
+        jnp.asarray(states),
+        problem.known,
+        (problem.unknown, problem.dt, *tests),
     )
     return np.asarray(columns), np.asarray(target)
 

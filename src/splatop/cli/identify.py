@@ -1,0 +1,205 @@
+"""`splatop identify`: coefficients of an equation from a file of trajectories."""
+
+import math
+import time
+from collections import Counter
+from pathlib import Path
+from typing import Annotated, Any
+
+import numpy as np
+import typer
+from rich.table import Table
+
+from ..benchmarks import BENCHMARKS
+from ..data import ArrayTrajectories, Trajectories
+from ..equation import Equation, parse_coefficients, parse_equation
+from ..errors import SplatopError, unknown_name
+from .app import JsonOption, app, console, print_json
+from .data import (
+    AxesOption,
+    DtOption,
+    FieldsOption,
+    FileArgument,
+    LengthsOption,
+    PeriodicOption,
+    open_data,
+    progress_bar,
+)
+
+_ROWS = 30
+
+
+@app.command()
+def identify(
+    file: FileArgument,
+    equation: Annotated[
+        str | None,
+        typer.Option(
+            metavar="EQUATION|BENCHMARK",
+            help='Such as "dt(u) = -v*dx(u) + D*lap(u)", or a benchmark; else the file\'s own.',
+        ),
+    ] = None,
+    unknown: Annotated[
+        str | None, typer.Option(help="Coefficients to identify: v,D; else all not known.")
+    ] = None,
+    known: Annotated[str | None, typer.Option(help="Values that are known: D=2e-6,r=1.")] = None,
+    frames: Annotated[int, typer.Option(help="Frames of each trajectory to use.")] = 7,
+    start: Annotated[int, typer.Option(help="The first of these frames.")] = 0,
+    method: Annotated[str, typer.Option(help="auto, paper, flow, weak or trajectory.")] = "auto",
+    trajectories: Annotated[
+        int | None, typer.Option(help="Only the first so many trajectories.")
+    ] = None,
+    noise: Annotated[
+        float, typer.Option(help="For studies: add white noise of this relative size.")
+    ] = 0.0,
+    seed: Annotated[int, typer.Option(help="Of the added noise.")] = 0,
+    json: JsonOption = False,
+    axes: AxesOption = None,
+    fields: FieldsOption = None,
+    lengths: LengthsOption = None,
+    dt: DtOption = None,
+    periodic: PeriodicOption = False,
+) -> None:
+    """Identify coefficients from the first frames, with 95 % intervals and, if known, errors."""
+    from ..identify import identify_trajectories
+
+    with open_data(
+        file, axes=axes, fields=fields, lengths=lengths, dt=dt, periodic=periodic
+    ) as opened:
+        names = tuple(n.strip() for n in unknown.split(",") if n.strip()) if unknown else None
+        chosen = _equation(equation, opened, names or ())
+        data = _selected(opened, trajectories, frames=frames, start=start, noise=(noise, seed))
+        given: dict[str, Any] = dict(parse_coefficients(known)) if known else {}
+        if names is not None:
+            rest = (n for n in chosen.coefficient_names if n not in names and n not in given)
+            given.update({n: data.coefficients[n] for n in rest if n in data.coefficients})
+        started = time.perf_counter()
+        with progress_bar("identifying") as progress:
+            found = identify_trajectories(
+                chosen,
+                None,
+                data,
+                frames=frames,
+                start=0 if noise or trajectories else start,
+                unknown=names,
+                known=given,
+                method=method,
+                progress=progress,
+            )
+        seconds = time.perf_counter() - started
+    summary = _summary(found, data)
+    if json:
+        about = {"file": file.name, "frames": frames, "start": start, "dt": data.dt}
+        print_json({**about, "noise": noise, "seconds": seconds, **summary})
+    else:
+        _print(summary, seconds)
+
+
+def _equation(text: str | None, data: Trajectories, unknown: tuple[str, ...]) -> Equation:
+    if text is None:
+        text = str(data.attributes.get("benchmark", "") or data.attributes.get("equation", ""))
+        if not text:
+            raise SplatopError(
+                f"expected an equation, {data.source} does not name one: give --equation"
+            )
+    if text in BENCHMARKS:
+        return BENCHMARKS[text].equation
+    if "=" not in text:
+        raise unknown_name("benchmark", text, BENCHMARKS)
+    return parse_equation(text, dims=data.grid.dims, fields=data.fields, unknown=unknown)
+
+
+def _selected(
+    data: Trajectories, count: int | None, *, frames: int, start: int, noise: tuple[float, int]
+) -> Trajectories:
+    """The data itself, or a copy of some trajectories' windows with noise added."""
+    from ..identify import add_noise, check_window
+
+    level, seed = noise
+    if not 0 <= level < math.inf:
+        raise SplatopError(f"expected a noise level of 0 or more, got {level:g}")
+    check_window(data, frames, start)
+    if not level and count is None:
+        return data
+    count = data.trajectories if count is None else count
+    if not 1 <= count <= data.trajectories:
+        raise SplatopError(
+            f"expected 1 to {data.trajectories} trajectories, which {data.source} has, got {count}"
+        )
+    windows = (data.window(i, start, frames) for i in range(count))
+    return ArrayTrajectories(
+        np.stack([add_noise(w, level, (seed, i)) for i, w in enumerate(windows)]),
+        data.grid,
+        dt=data.dt,
+        fields=data.fields,
+        coefficients={name: values[:count] for name, values in data.coefficients.items()},
+        attributes=data.attributes,
+    )
+
+
+def _summary(found: list, data: Trajectories) -> dict[str, Any]:
+    """Estimates, intervals and errors, in the form of the JSON."""
+    rows, diagnostics = [], []
+    for index, one in enumerate(found):
+        true = data.trajectory_coefficients(index)
+        rows.append(
+            {
+                name: {
+                    "estimate": _finite(value),
+                    "low": _finite(one.intervals[name][0]),
+                    "high": _finite(one.intervals[name][1]),
+                    "standard_error": _finite(one.standard_errors[name]),
+                    "true": true.get(name),
+                }
+                for name, value in one.estimates.items()
+            }
+        )
+        diagnostics.append(
+            {
+                "method": one.method,
+                "relative_residual": _finite(one.relative_residual),
+                "noise_level": _finite(one.noise_level),
+                "condition_number": _finite(one.condition_number),
+                "warnings": list(one.warnings),
+            }
+        )
+    summary: dict[str, Any] = {"trajectories": rows, "mean_relative_error": {}, "coverage": {}}
+    for name in found[0].estimates:
+        if name in data.coefficients:
+            truths = [data.trajectory_coefficients(i) for i in range(len(found))]
+            errors = [one.relative_errors(t) for one, t in zip(found, truths, strict=True)]
+            if all(name in e for e in errors):
+                summary["mean_relative_error"][name] = float(np.mean([e[name] for e in errors]))
+            covered = [one.covers(t)[name] for one, t in zip(found, truths, strict=True)]
+            summary["coverage"][name] = float(np.mean(covered))
+    return {**summary, "diagnostics": diagnostics}
+
+
+def _finite(value: float) -> float | None:
+    return float(value) if math.isfinite(value) else None
+
+
+def _print(summary: dict[str, Any], seconds: float) -> None:
+    rows = summary["trajectories"]
+    table = Table("trajectory", "coefficient", box=None)
+    for title in ("estimate", "low (95 %)", "high (95 %)", "true", "error"):
+        table.add_column(title, justify="right")
+    for index, row in enumerate(rows[:_ROWS]):
+        for name, cell in row.items():
+            values = (cell[key] for key in ("estimate", "low", "high", "true"))
+            shown = ("" if v is None else f"{v:.6g}" for v in values)
+            error = abs(cell["estimate"] / cell["true"] - 1) if cell["true"] else None
+            table.add_row(str(index), name, *shown, "" if error is None else f"{100 * error:.3g} %")
+    console.print(table)
+    if len(rows) > _ROWS:
+        console.print(f"... and {len(rows) - _ROWS} more (all of them with --json)")
+    methods = ", ".join(sorted({d["method"] for d in summary["diagnostics"]}))
+    lines = [f"{len(rows)} trajectories by the {methods} method in {seconds:.1f} s"]
+    for name, error in summary["mean_relative_error"].items():
+        cover = summary["coverage"][name]
+        lines.append(
+            f"{name}: mean error {100 * error:.3g} %, {100 * cover:.0f} % of intervals cover"
+        )
+    counted = Counter(w for d in summary["diagnostics"] for w in dict.fromkeys(d["warnings"]))
+    lines += [f"warning ({n} of {len(rows)}): {text}" for text, n in counted.items()]
+    console.print("\n".join(lines), highlight=False, markup=False, soft_wrap=True)
