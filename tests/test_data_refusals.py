@@ -113,6 +113,8 @@ def test_data_that_does_not_close_is_refused_unless_told(tmp_path):
     with pytest.raises(SplatopError, match="jump from its last point to its first"):
         open_trajectories(tmp_path / "a.npy", **told)
     assert open_trajectories(tmp_path / "a.npy", periodic=True, **told).frames == 4
+    with pytest.raises(SplatopError, match="no other is supported"):
+        open_trajectories(tmp_path / "a.npy", periodic=False, **told)
 
 
 def test_a_repeated_end_point_is_refused(tmp_path):
@@ -172,6 +174,25 @@ def test_arrays_that_are_not_real_numbers(tmp_path):
         np.save(tmp_path / "a.npy", values)
         with pytest.raises(SplatopError, match="expected real numbers"):
             open_trajectories(tmp_path / "a.npy", axes="btx", lengths=1.0, dt=1.0)
+
+
+def test_fields_that_are_not_real_numbers(well):
+    with h5py.File(well, "a") as file:
+        values = file["t0_fields/p"][()].astype(complex)
+        del file["t0_fields/p"]
+        file["t0_fields/p"] = values
+    with pytest.raises(SplatopError, match="expected real numbers in t0_fields/p, got complex128"):
+        open_trajectories(well)
+
+
+def test_empty_and_still_data(tmp_path):
+    told = {"axes": "btx", "lengths": 1.0, "dt": 1.0}
+    np.save(tmp_path / "a.npy", np.zeros((0, 4, 16)))
+    with pytest.raises(SplatopError, match="not empty"):
+        open_trajectories(tmp_path / "a.npy", **told)
+    np.save(tmp_path / "a.npy", np.zeros((3, 1, 16)))
+    with pytest.raises(SplatopError, match="at least two frames"):
+        open_trajectories(tmp_path / "a.npy", **told)
 
 
 def test_truncated_npy_and_npz(tmp_path):

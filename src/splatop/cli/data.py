@@ -260,8 +260,10 @@ def _print_summary(summary: dict[str, Any]) -> None:
     console.print("\n".join(lines), highlight=False, markup=False, soft_wrap=True)
 
 
-def _interval(values: dict[str, float]) -> str:
+def _interval(values: dict[str, float | None]) -> str:
     low, high = values["min"], values["max"]
+    if low is None or high is None:
+        return "not finite"
     return f"{low:.6g}" if low == high else f"{low:.6g} to {high:.6g}"
 
 

@@ -13,6 +13,7 @@ from ..grid import Grid
 from .axes import (
     SPATIAL,
     as_lengths,
+    check_real,
     choose_fields,
     common_shape,
     name_channels,
@@ -136,19 +137,20 @@ def _load_npy(path: Path) -> np.ndarray:
         array = np.load(path, mmap_mode="r", allow_pickle=False)
     except ValueError as error:
         raise _refused(path, str(error)) from error
-    return _checked(array, path, "the array")
+    check_real(array.dtype, "the array", path.name)
+    return array
 
 
 def _load_npz(path: Path) -> dict[str, np.ndarray]:
     try:
         with np.load(path, allow_pickle=False) as archive:
-            arrays = {name: _checked(archive[name], path, f"'{name}'") for name in archive.files}
+            arrays = {name: archive[name] for name in archive.files}
     except (ValueError, zipfile.BadZipFile, EOFError) as error:
-        if isinstance(error, SplatopError):
-            raise
         raise _refused(path, str(error)) from error
     if not arrays:
         raise SplatopError(f"{path.name}: expected at least one array, got none")
+    for name, array in arrays.items():
+        check_real(array.dtype, f"'{name}'", path.name)
     return arrays
 
 
@@ -162,12 +164,6 @@ def _refused(path: Path, reason: str) -> SplatopError:
         f"{path.name}: expected a complete NumPy file, it cannot be read ({reason}): "
         "copy or write it again"
     )
-
-
-def _checked(array: np.ndarray, path: Path, what: str) -> np.ndarray:
-    if not (np.issubdtype(array.dtype, np.floating) or np.issubdtype(array.dtype, np.integer)):
-        raise SplatopError(f"{path.name}: expected real numbers in {what}, got {array.dtype}")
-    return array
 
 
 def _axes_wanted(array: np.ndarray) -> str:

@@ -1,7 +1,7 @@
 """Axes of a file: their order, their spacing, and whether they close periodically."""
 
 from collections.abc import Iterable, Mapping, Sequence
-from typing import TypeVar
+from typing import Any, TypeVar
 
 import numpy as np
 
@@ -128,6 +128,12 @@ def common_shape(shapes: Mapping[str, tuple[int, ...]], source: str) -> tuple[in
             "or repair the file"
         )
     return next(iter(shapes.values()))
+
+
+def check_real(dtype: Any, what: str, source: str) -> None:
+    """Refuse complex numbers, text and objects."""
+    if not (np.issubdtype(dtype, np.floating) or np.issubdtype(dtype, np.integer)):
+        raise SplatopError(f"{source}: expected real numbers in {what}, got {dtype}")
 
 
 def name_channels(fields: Sequence[str] | None, channels: int, source: str) -> tuple[str, ...]:

@@ -12,6 +12,7 @@ from ..grid import Grid
 from .axes import (
     SPATIAL,
     as_lengths,
+    check_real,
     choose_fields,
     common_shape,
     name_channels,
@@ -67,6 +68,8 @@ class LabelledTrajectories(Trajectories):
         self._data = data
         states = _states(data, axes, source)
         self._variables, self.fields = _channels(states, fields, source)
+        for variable in self._variables:
+            check_real(variable.data.dtype, f"'{variable.data.name}'", source)
         first = self._variables[0]
         letters = sorted(first.axes)
         common_shape(
@@ -102,11 +105,6 @@ class LabelledTrajectories(Trajectories):
 
     def close(self) -> None:
         self._data.close()
-
-
-def is_zarr(path: Path) -> bool:
-    markers = ("zarr.json", ".zgroup", ".zmetadata", ".zarray")
-    return path.is_dir() and any((path / marker).exists() for marker in markers)
 
 
 def open_labelled(path: Path) -> xr.Dataset:

@@ -10,12 +10,12 @@ from ..errors import SplatopError
 from .arrays import NPY, ZIP, open_npy, open_npz
 from .axes import check_seam
 from .hdf5 import SIGNATURE, open_hdf5
-from .labelled import LabelledTrajectories, is_zarr, open_labelled
 from .pdebench import FlatTrajectories, GroupedTrajectories, is_flat, is_grouped
 from .trajectories import Trajectories
 from .well_reader import WellTrajectories, is_well
 
 NETCDF3 = (b"CDF\x01", b"CDF\x02", b"CDF\x05")
+ZARR = ("zarr.json", ".zgroup", ".zmetadata", ".zarray")
 
 
 def open_trajectories(
@@ -41,6 +41,8 @@ def open_trajectories(
         if trajectories.frames < 2:
             raise SplatopError(f"{path.name}: expected at least two frames, got one")
         if trajectories.attributes.get("boundary_conditions") != "periodic":
+            if periodic is False:
+                raise SplatopError(f"{path.name}: expected periodic data: no other is supported")
             if periodic is None:
                 check_seam(trajectories)
             trajectories.attributes["boundary_conditions"] = (
@@ -56,7 +58,7 @@ def _open(path: Path, axes: str | None, asked: dict[str, Any]) -> Trajectories:
     if not path.exists():
         raise SplatopError(f"expected a data file, {path} does not exist")
     if path.is_dir():
-        if not is_zarr(path):
+        if not any((path / marker).exists() for marker in ZARR):
             raise SplatopError(f"expected a data file or a Zarr store, got the folder {path}")
         return _labelled(path, axes, asked)
     with path.open("rb") as stream:
@@ -99,6 +101,9 @@ def _hdf5(path: Path, axes: str | None, asked: dict[str, Any]) -> Trajectories:
 
 
 def _labelled(path: Path, axes: str | None, asked: dict[str, Any]) -> Trajectories:
+    # xarray brings pandas, a second of import that most commands do without.
+    from .labelled import LabelledTrajectories, open_labelled
+
     data = open_labelled(path)
     try:
         return LabelledTrajectories(data, axes=axes, **asked, source=path.name)

@@ -16,6 +16,7 @@ from ..grid import Grid
 from .axes import (
     SPATIAL,
     as_lengths,
+    check_real,
     choose_fields,
     common_shape,
     name_channels,
@@ -64,6 +65,8 @@ class FlatTrajectories(Trajectories):
         shape = dict(zip(axes, sizes, strict=True))
         points = [shape[name] for name in SPATIAL if name in axes]
         self._datasets = [stored[key] for key in keys]
+        for key in keys:
+            check_real(stored[key].dtype, key, source)
         self.trajectories, self.frames = shape.get("b", 1), shape["t"]
         self.grid = _grid(points, coordinates, lengths, source)
         self.dt, self.fields, self.coefficients = checked_metadata(
@@ -102,6 +105,8 @@ class GroupedTrajectories(Trajectories):
         shape = common_shape(
             {f"{k}/data": d.shape for k, d in zip(groups, self._data, strict=True)}, source
         )
+        for name, data in zip(groups, self._data, strict=True):
+            check_real(data.dtype, f"{name}/data", source)
         grid = group(next(iter(groups.values())), "grid")
         stored = datasets(grid) if grid else {}
         coordinates = {name: numbers(d, source=source) for name, d in stored.items()}

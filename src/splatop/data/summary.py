@@ -5,7 +5,6 @@ from typing import Any
 
 import jax.numpy as jnp
 import numpy as np
-from matplotlib.figure import Figure
 
 from ..errors import SplatopError
 from ..spectral import radial_spectrum
@@ -32,7 +31,7 @@ def summarize(trajectories: Trajectories, *, progress: Progress | None = None) -
         if progress:
             progress(index + 1, trajectories.trajectories)
     attributes = dict(trajectories.attributes)
-    return {
+    summary = {
         "source": attributes.pop("source", None),
         "format": attributes.pop("format", None),
         "boundary_conditions": attributes.pop("boundary_conditions", None),
@@ -52,6 +51,16 @@ def summarize(trajectories: Trajectories, *, progress: Progress | None = None) -
         "not_finite": {"frames": len(bad), "first": bad[:_LISTED]},
         "attributes": attributes,
     }
+    return _without_nan(summary)
+
+
+def _without_nan(value: Any) -> Any:
+    """JSON has no NaN: null stands for it."""
+    if isinstance(value, dict):
+        return {key: _without_nan(item) for key, item in value.items()}
+    if isinstance(value, list | tuple):
+        return [_without_nan(item) for item in value]
+    return None if isinstance(value, float) and not np.isfinite(value) else value
 
 
 def spectrum(trajectories: Trajectories) -> dict[str, Any]:
@@ -90,6 +99,8 @@ def _reaches(cumulative: np.ndarray, share: float) -> int:
 
 def plot(trajectories: Trajectories, path: str | Path) -> None:
     """Draw a few frames of the first trajectory, one row per field, and the spectrum."""
+    from matplotlib.figure import Figure  # slow to import, and only pictures need it
+
     path = Path(path)
     if path.suffix.lower() not in (".png", ".pdf", ".svg"):
         raise SplatopError(f"expected a picture named .png, .pdf or .svg, got {path.name}")

@@ -104,7 +104,7 @@ class Trajectories(abc.ABC):
     def _check_finite(self, window: np.ndarray, trajectory: int, start: int) -> None:
         # A sum meets every NaN and infinity at a fraction of the cost of looking for them.
         with np.errstate(all="ignore"):
-            if np.isfinite(window.sum(dtype=np.float64)):
+            if np.isfinite(window.sum()):
                 return
         for offset, channel in np.argwhere(
             ~np.isfinite(window).all(axis=tuple(range(2, window.ndim)))
@@ -153,6 +153,8 @@ def checked_metadata(
     coefficients: Mapping[str, np.ndarray | float],
 ) -> tuple[float, tuple[str, ...], dict[str, np.ndarray]]:
     """Time step, field names and one coefficient per trajectory, for data `(B, T, C, *N)`."""
+    if min(shape) < 1:
+        raise SplatopError(f"expected data (B, T, C, *N) that is not empty, got shape {shape}")
     if not (np.isfinite(dt) and dt > 0):
         raise SplatopError(f"expected a positive time step, got dt = {dt}")
     if len(fields) != shape[2] or len(set(fields)) != len(fields):

@@ -11,7 +11,14 @@ import numpy as np
 
 from ..errors import SplatopError
 from ..grid import Grid
-from .axes import SPATIAL, as_lengths, choose_fields, common_shape, uniform_spacing
+from .axes import (
+    SPATIAL,
+    as_lengths,
+    check_real,
+    choose_fields,
+    common_shape,
+    uniform_spacing,
+)
 from .hdf5 import datasets, group, numbers, strings, text
 from .trajectories import Trajectories, checked_metadata
 from .well_writer import OURS
@@ -133,6 +140,7 @@ def _channels(file: h5py.File, dims: int, source: str) -> dict[str, _Channel]:
                     f"{source}: expected (trajectory, time, {dims} of space) and {dims**rank} "
                     f"component(s) in t{rank}_fields/{name}, got shape {dataset.shape}"
                 )
+            check_real(dataset.dtype, f"t{rank}_fields/{name}", source)
             for index, letters in enumerate(product(SPATIAL[:dims], repeat=rank)):
                 full = f"{name}_{''.join(letters)}" if rank else name
                 channels[full] = _Channel(dataset, index)
