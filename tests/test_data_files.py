@@ -279,7 +279,7 @@ def test_xarray(tmp_path, kind):
     )
     path = tmp_path / ("data.zarr" if kind == "zarr" else "data.nc")
     if kind == "zarr":
-        dataset.to_zarr(path)
+        dataset.to_zarr(path, consolidated=False)
     else:
         engine, form = {"netcdf4": ("h5netcdf", "NETCDF4"), "netcdf3": ("scipy", "NETCDF3_64BIT")}[
             kind

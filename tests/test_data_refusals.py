@@ -284,6 +284,20 @@ def test_arrays_that_do_not_fit_their_description():
         ArrayTrajectories(array, grid, dt=DT, fields=("u",), coefficients={"v": np.zeros(2)})
 
 
+def test_names_that_hdf5_cannot_hold(tmp_path):
+    array, grid = states(1)
+    data = ArrayTrajectories(array, grid, dt=DT, fields=("a/b",))
+    with pytest.raises(SplatopError, match="names without '/'"):
+        save_trajectories(tmp_path / "a.h5", data)
+    # A name that the layout itself uses does no harm.
+    odd = {"n_trajectories": 7.0, "splatop": 2.0}
+    data = ArrayTrajectories(array, grid, dt=DT, fields=("u",), coefficients=odd)
+    save_trajectories(tmp_path / "a.h5", data)
+    with open_trajectories(tmp_path / "a.h5") as read:
+        assert read.trajectory_coefficients(0) == odd
+        assert (read.dt, read.grid) == (DT, grid)
+
+
 def test_generation_refuses_impossible_sizes(tmp_path):
     benchmark = BENCHMARKS["advection_diffusion3d"]
     with pytest.raises(SplatopError, match="at most 4 GiB"):

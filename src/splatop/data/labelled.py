@@ -111,7 +111,7 @@ def open_labelled(path: Path) -> xr.Dataset:
     """The file with numbers as they are stored: times in the file's own unit."""
     try:
         if path.is_dir():
-            return xr.open_zarr(path, chunks=None, decode_times=False, consolidated=None)
+            return xr.open_zarr(path, chunks=None, decode_times=False, consolidated=False)
         return xr.open_dataset(path, decode_times=False)
     except (ValueError, OSError, KeyError) as error:
         if isinstance(error, PermissionError):

@@ -40,6 +40,12 @@ class Layout:
 
     def __post_init__(self):
         checked_metadata(self.shape, self.dt, self.fields, self.coefficients)
+        for name in (*self.fields, *self.coefficients):
+            if not name or "/" in name or name == ".":
+                raise SplatopError(
+                    f"expected names without '/' for fields and coefficients, got '{name}': "
+                    "HDF5 cannot hold it, rename it"
+                )
 
 
 def save_trajectories(
@@ -226,7 +232,7 @@ def _write_coefficients(file: h5py.File, coefficients: Mapping[str, np.ndarray])
         varies = name not in constant
         scalars[name] = values if varies else values[0]
         _set(scalars[name], sample_varying=varies, time_varying=False)
-        if not varies:
+        if not varies and name not in file.attrs:
             file.attrs[name] = values[0]
 
 
