@@ -113,17 +113,36 @@ def _etdrk4_tables(symbol: Any, step: float) -> Tables:
     symbol is imaginary, and its real part alone would be first order only.
     """
     z = symbol * step
-    xp: Any = jnp if isinstance(z, jax.Array) else np
-    q, f1, f2, f3 = 0.0, 0.0, 0.0, 0.0
-    for j in range(CONTOUR_POINTS):
-        r = z + np.exp(2j * np.pi * (j + 0.5) / CONTOUR_POINTS)
-        e = xp.exp(r)
-        q = q + (xp.exp(r / 2) - 1) / r
-        f1 = f1 + (-4 - r + e * (4 - 3 * r + r**2)) / r**3
-        f2 = f2 + (2 + r + e * (r - 2)) / r**3
-        f3 = f3 + (-4 - 3 * r - r**2 + e * (4 - r)) / r**3
+    circle = np.exp(2j * np.pi * (np.arange(CONTOUR_POINTS) + 0.5) / CONTOUR_POINTS)
     weight = step / CONTOUR_POINTS
-    return xp.exp(z), xp.exp(z / 2), weight * q, weight * f1, weight * f2, weight * f3
+    if isinstance(z, jax.Array):
+
+        def add(sums: tuple, point: Array) -> tuple[tuple, None]:
+            return _plus(sums, _integrands(z + point, jnp)), None
+
+        sums, _ = jax.lax.scan(add, (jnp.zeros_like(z),) * 4, jnp.asarray(circle, z.dtype))
+        q, f1, f2, f3 = (weight * one for one in sums)
+        return jnp.exp(z), jnp.exp(z / 2), q, f1, f2, f3
+    with np.errstate(all="ignore"):  # growth without bound shows in the states, which are checked
+        sums = (0.0,) * 4
+        for point in circle:
+            sums = _plus(sums, _integrands(z + point, np))
+        q, f1, f2, f3 = (weight * one for one in sums)
+        return np.exp(z), np.exp(z / 2), q, f1, f2, f3
+
+
+def _plus(sums: tuple, terms: tuple) -> tuple:
+    return tuple(a + b for a, b in zip(sums, terms, strict=True))
+
+
+def _integrands(r: Any, xp: Any) -> tuple:
+    e = xp.exp(r)
+    return (
+        (xp.exp(r / 2) - 1) / r,
+        (-4 - r + e * (4 - 3 * r + r**2)) / r**3,
+        (2 + r + e * (r - 2)) / r**3,
+        (-4 - 3 * r - r**2 + e * (4 - r)) / r**3,
+    )
 
 
 def _etdrk4(tables: Tables, nonlinear: Any, v: Modes) -> Modes:
