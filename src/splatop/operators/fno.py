@@ -12,7 +12,7 @@ from jaxtyping import Array, Float, PRNGKeyArray
 from ..errors import SplatopError, check_field
 from ..spectral import Field
 from .batching import batch_in_pieces
-from .dft import Waves, analysis, check_modes, constant_mode, recall, synthesis
+from .dft import analysis, check_modes, constant_mode, recall, synthesis
 from .kernels import activate, mix_channels, multiply_modes
 
 
@@ -147,8 +147,8 @@ class FNO(eqx.Module):
 
 
 def _evaluate(
-    network: FNO, u: Field, condition: Float[Array, " P"] | None, known: tuple[Waves, ...] = ()
-) -> tuple[Field, tuple[Waves, ...]]:
+    network: FNO, u: Field, condition: Float[Array, " P"] | None, known: tuple[Array, ...] = ()
+) -> tuple[Field, tuple[Array, ...]]:
     """The network's output and the transform of each block's input.
 
     Given the transforms from an earlier evaluation, uses them instead of computing them again.

@@ -11,14 +11,21 @@ import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Float
 
-from .dft import Hidden, Waves, from_modes, to_modes
+from .dft import from_modes, to_modes
+
+Into = Float[Array, "*N I last"]
+Out = Float[Array, "*N O last"]
 
 _SLOPE = 2 * math.sqrt(2 / math.pi)
 _CUBIC = 0.044715
 
 
 @jax.custom_vjp
-def multiply_modes(z: Waves, real: Float[Array, "*K I O m"], imag: Array) -> Waves:
+def multiply_modes(
+    z: Float[Array, "*R I M"],
+    real: Float[Array, "*K I O m"],
+    imag: Float[Array, "*K I O m"],
+) -> Float[Array, "*R O M"]:
     """Multiplies each mode's channels by a complex matrix: `Y_o = Σ_i (real + i imag)_io X_i`."""
     return _multiply_forward(z, real, imag)[0]
 
@@ -50,7 +57,8 @@ def _contract(kernel: Array, x: Array) -> Array:
 
 
 @jax.custom_vjp
-def mix_channels(weight: Float[Array, "O I"], h: Hidden) -> Hidden:
+def mix_channels(weight: Float[Array, "O I"], h: Into) -> Out:
+    """A matrix over the channels of each point."""
     return _mix(weight, h)
 
 
@@ -61,7 +69,7 @@ mix_channels.defvjp(
 
 
 @jax.custom_vjp
-def activate(s: Hidden, weight: Float[Array, "O I"], h: Hidden) -> Hidden:
+def activate(s: Out, weight: Float[Array, "O I"], h: Into) -> Out:
     """`GELU(s + weight h)` in one pass over the field.
 
     What is kept for the way back are the inputs, which are in memory anyway.
@@ -89,11 +97,11 @@ def _activate_backward(saved, g):
 activate.defvjp(_activate_forward, _activate_backward)
 
 
-def _mix(weight: Float[Array, "O I"], h: Hidden) -> Hidden:
+def _mix(weight: Float[Array, "O I"], h: Into) -> Out:
     return _total(weight[:, i, None] * h[..., i, None, :] for i in range(weight.shape[1]))
 
 
-def _outer(g: Hidden, h: Hidden) -> Float[Array, "O I"]:
+def _outer(g: Out, h: Into) -> Float[Array, "O I"]:
     """`Σ_x g_o(x) h_i(x)`; the leading axes first, which runs along the contiguous last one."""
     leading = tuple(range(g.ndim - 2))
     return jnp.sum(jnp.sum(g[..., :, None, :] * h[..., None, :, :], axis=leading), axis=-1)
