@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, Protocol
+from typing import Any
 
 import equinox as eqx
 import jax
@@ -38,10 +38,8 @@ class Interrupted(KeyboardInterrupt):
     """Training was asked to stop; a checkpoint holds everything so far."""
 
 
-class Reporter(Protocol):
-    """Who is told how training goes."""
-
-    def __call__(self, stage: str, step: int, steps: int, loss: float, rate: float) -> None: ...
+# Told how training goes: stage, steps done, steps in all, loss, learning rate.
+Reporter = Callable[[str, int, int, float, float], None]
 
 
 def silent(stage: str, step: int, steps: int, loss: float, rate: float) -> None:

@@ -48,6 +48,7 @@ class Settings:
     modes: int = 10
     blocks: int = 4
     tenfold: bool = False
+    conditioned: bool = True  # let the network see coefficients that vary
     residual_scaling: bool = True
 
     # Data; None is the benchmark's own size, or all there is in a file.

@@ -1,0 +1,182 @@
+"""Before the first step: identify what is unknown, choose the numerics, measure the data."""
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import equinox as eqx
+import jax
+import jax.numpy as jnp
+import numpy as np
+
+from ..benchmarks import get_benchmark
+from ..equation import Equation
+from ..identify import identify_trajectories
+from ..model import ModelSpec, build_model
+from ..numerics import build_encoder, paper_numerics
+from ..operators import Conditioning
+from ..stepper import Stepper
+from ..tune import choose_numerics
+from .problem import Loaded
+from .settings import Settings
+
+Say = Callable[[str], None]
+
+# Estimates that differ by less than this from trajectory to trajectory are one coefficient.
+POOLED_SPREAD = 0.02
+
+
+@dataclass(frozen=True)
+class Prepared:
+    """What is decided before the first step: the model's description and the data's statistics.
+
+    `coefficients` hold one value per training trajectory, identified where they were unknown.
+    """
+
+    spec: ModelSpec
+    center: tuple[float, ...]
+    spread: tuple[float, ...]
+    coefficients: Mapping[str, tuple[float, ...]]
+    reasons: tuple[str, ...]
+
+    def as_dict(self) -> dict[str, Any]:
+        return {
+            "spec": self.spec.as_dict(),
+            "center": self.center,
+            "spread": self.spread,
+            "coefficients": {k: list(v) for k, v in self.coefficients.items()},
+            "reasons": self.reasons,
+        }
+
+    @classmethod
+    def from_dict(cls, values: dict[str, Any]) -> "Prepared":
+        return cls(
+            ModelSpec.from_dict(values["spec"]),
+            tuple(values["center"]),
+            tuple(values["spread"]),
+            {k: tuple(v) for k, v in values["coefficients"].items()},
+            tuple(values["reasons"]),
+        )
+
+    def coefficients_of(self, trajectories: np.ndarray) -> dict[str, np.ndarray]:
+        """The coefficients of a batch: fixed ones repeated, identified ones by trajectory."""
+        fixed = {
+            name: np.full(len(trajectories), value, np.float32)
+            for name, value in self.spec.coefficients.items()
+        }
+        own = {
+            name: np.asarray(values, np.float32)[trajectories]
+            for name, values in self.coefficients.items()
+        }
+        return {**fixed, **own}
+
+
+def prepare(loaded: Loaded, settings: Settings, say: Say = lambda _: None) -> Prepared:
+    """Identify what is unknown, choose the numerics, measure the data."""
+    frames = loaded.sample_frames()
+    axes = (0, *range(2, frames.ndim))
+    center = np.zeros(frames.shape[1])
+    spread = np.ones(frames.shape[1])
+    if settings.residual_scaling:
+        center, spread = frames.mean(axis=axes), frames.std(axis=axes) + 1e-12
+    known = loaded.equation.without(*settings.drop_terms)
+    unknown = tuple(n for n in loaded.unknown if n in known.coefficient_names)
+    fixed, coefficients = dict(loaded.known), {}
+    if unknown:
+        shared, coefficients = _identify(loaded, known, unknown, settings, say)
+        fixed |= shared
+        unknown = tuple(coefficients)
+    needs_physics = settings.model in ("surrogate", "physics")
+    numerics, reasons = None, ()
+    if needs_physics:
+        typical = {**fixed, **{k: float(np.mean(v)) for k, v in coefficients.items()}}
+        if settings.numerics == "paper" and loaded.benchmark is not None:
+            numerics = paper_numerics(get_benchmark(loaded.benchmark))
+            reasons = ("numerics: the paper's published settings",)
+        else:
+            tuned = choose_numerics(
+                known, typical, frames, lengths=loaded.grid.lengths, dt=loaded.dt
+            )
+            numerics, reasons = tuned.numerics, tuned.reasons
+        numerics = settings.refine(numerics, loaded.grid.dims)
+        for reason in reasons:
+            say(reason)
+    spec = ModelSpec(
+        kind=settings.model,
+        equation=loaded.equation_text,
+        fields=loaded.equation.fields,
+        lengths=loaded.grid.lengths,
+        dt=loaded.dt,
+        numerics=numerics,
+        benchmark=loaded.benchmark,
+        coefficients={k: v for k, v in fixed.items() if k in known.coefficient_names},
+        unknown=unknown,
+        conditioned=(
+            bool(unknown) and settings.conditioned and settings.model in ("surrogate", "fno")
+        ),
+        dropped_terms=settings.drop_terms,
+        coupling=settings.coupling,
+        hidden=settings.hidden,
+        modes=settings.modes,
+        blocks=settings.blocks,
+        tenfold=settings.tenfold,
+    )
+    return Prepared(
+        spec,
+        tuple(float(c) for c in center),
+        tuple(float(s) for s in spread),
+        coefficients,
+        tuple(reasons),
+    )
+
+
+def _identify(
+    loaded: Loaded, equation: Equation, unknown: tuple[str, ...], settings: Settings, say: Say
+) -> tuple[dict[str, float], dict[str, tuple[float, ...]]]:
+    """Unknown coefficients: those shared by all trajectories, and those of each by itself."""
+    data = loaded.at(settings.phases[0][0])
+    frames = min(settings.calibration_frames, data.frames)
+    say(
+        f"identifying {', '.join(unknown)} from {frames} frames of each of "
+        f"{data.trajectories} trajectories"
+    )
+    found = identify_trajectories(
+        equation, None, data, unknown=unknown, known=loaded.known, frames=frames
+    )
+    for warning in sorted({text for one in found for text in one.warnings}):
+        say(f"warning: {warning}")
+    shared, own = {}, {}
+    for name in unknown:
+        values = np.array([one.estimates[name] for one in found])
+        errors = np.array([one.standard_errors[name] for one in found])
+        middle = float(np.median(values))
+        spread = float(np.median(np.abs(values - middle)))
+        if spread <= max(POOLED_SPREAD * abs(middle), 3 * float(np.median(errors))):
+            shared[name] = middle
+            say(f"{name} = {middle:.6g} for all trajectories (they differ by {spread:.1e})")
+        else:
+            own[name] = tuple(float(v) for v in values)
+            say(f"{name} differs by trajectory: {values.min():.4g} to {values.max():.4g}")
+    return shared, own
+
+
+def fresh_stepper(prepared: Prepared, settings: Settings) -> Stepper:
+    """The model before training: seeded weights, the data's statistics."""
+    spec = prepared.spec
+    encoder_key, network_key = jax.random.split(jax.random.key(settings.seed))
+    encoder = None
+    if spec.numerics is not None:
+        encoder = build_encoder(spec.numerics, len(spec.fields), key=encoder_key)
+    conditioning = None
+    if spec.conditioned:
+        conditioning = Conditioning.fit(
+            {k: np.asarray(prepared.coefficients[k]) for k in spec.unknown}
+        )
+    stepper = build_model(spec, key=network_key, encoder=encoder, conditioning=conditioning)
+    if spec.kind == "physics":
+        return stepper
+    return eqx.tree_at(
+        lambda s: (s.center, s.spread),
+        stepper,
+        (jnp.asarray(prepared.center, jnp.float32), jnp.asarray(prepared.spread, jnp.float32)),
+    )
