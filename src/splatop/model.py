@@ -233,10 +233,10 @@ def save_model(path: str | Path, model: Model) -> Path:
         "splatop_version": __version__,
         "spec": json.dumps(model.spec.as_dict()),
         "record": json.dumps(dict(model.record)),
-        "sha256": _checksum(tensors),
     }
+    metadata["sha256"] = _checksum(tensors, metadata)
     with complete_or_absent(path) as temporary:
-        safetensors.numpy.save_file(tensors, temporary, metadata=metadata)
+        temporary.write_bytes(safetensors.numpy.save(tensors, metadata))
     return path
 
 
@@ -268,14 +268,20 @@ def load_model(path: str | Path) -> Model:
             f"expected a model file of version {FORMAT_VERSION}, got "
             f"{metadata.get('format_version')} in '{path}': it needs another version of splatop"
         )
-    if _checksum(tensors) != metadata.get("sha256"):
+    if _checksum(tensors, metadata) != metadata.get("sha256"):
         raise SplatopError(f"the checksum of '{path}' does not match: the file was damaged")
     try:
         spec = ModelSpec.from_dict(json.loads(metadata["spec"]))
         record = json.loads(metadata.get("record", "{}"))
-    except (KeyError, TypeError, json.JSONDecodeError) as error:
-        raise SplatopError(f"expected a model description in '{path}', got none valid") from error
-    return Model(spec, _filled(build_model(spec), tensors, path), record)
+        # Shapes alone: nothing is allocated for a description that does not fit its tensors.
+        skeleton = eqx.filter_eval_shape(build_model, spec)
+    except SplatopError as error:
+        raise SplatopError(f"{error} (in '{path}')") from error
+    except Exception as error:  # whatever a senseless description makes the builder raise
+        raise SplatopError(
+            f"expected a model description in '{path}', got none valid ({error})"
+        ) from error
+    return Model(spec, _filled(skeleton, tensors, path), record)
 
 
 def _read(path: Path) -> tuple[dict[str, str], dict[str, np.ndarray]]:
@@ -283,7 +289,7 @@ def _read(path: Path) -> tuple[dict[str, str], dict[str, np.ndarray]]:
         with safetensors.safe_open(path, framework="numpy") as file:
             names = list(file.keys())
             return file.metadata() or {}, {name: file.get_tensor(name) for name in names}
-    except (safetensors.SafetensorError, OSError, ValueError) as error:
+    except (safetensors.SafetensorError, OSError, ValueError, TypeError) as error:
         raise SplatopError(
             f"expected a safetensors file, got '{path}', which is damaged or something else "
             f"({error}): copy it again"
@@ -298,7 +304,7 @@ def _tensors(stepper: Stepper) -> dict[str, np.ndarray]:
 
 
 def _filled(skeleton: Stepper, tensors: dict[str, np.ndarray], path: Path) -> Stepper:
-    arrays, rest = eqx.partition(skeleton, eqx.is_inexact_array)
+    arrays, rest = eqx.partition(skeleton, lambda leaf: isinstance(leaf, jax.ShapeDtypeStruct))
     wanted = {
         jax.tree_util.keystr(where).lstrip("."): leaf
         for where, leaf in jax.tree_util.tree_leaves_with_path(arrays)
@@ -321,8 +327,10 @@ def _filled(skeleton: Stepper, tensors: dict[str, np.ndarray], path: Path) -> St
     return eqx.combine(filled, rest)
 
 
-def _checksum(tensors: Mapping[str, np.ndarray]) -> str:
+def _checksum(tensors: Mapping[str, np.ndarray], metadata: Mapping[str, str]) -> str:
     digest = hashlib.sha256()
+    for name in ("format", "format_version", "splatop_version", "spec", "record"):
+        digest.update(metadata.get(name, "").encode())
     for name in sorted(tensors):
         digest.update(name.encode())
         digest.update(str(tensors[name].shape).encode())

@@ -1,6 +1,6 @@
 """The composite surrogate `u(t + Δt) = sg[Φ(u)] + N_θ(u)` (paper, Eqs. 3 and 11)."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 
 import equinox as eqx
 import jax
@@ -89,7 +89,7 @@ def residual_scale(
     physics: EmbeddedPhysics,
     before: Float[Array, "n C *N"],
     after: Float[Array, "n C *N"],
-    coefficients: Coefficients,
+    coefficients: Mapping[str, Float[Array, " n"]],
 ) -> Float[Array, " C"]:
     """Root mean square of what Φ leaves to the network, per channel.
 

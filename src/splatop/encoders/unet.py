@@ -78,12 +78,8 @@ class UNetEncoder(Encoder):
         normalised, mean, std = normalise(u)
         gaussians = self.predict(normalised)
         if self.amplitudes == "solved":
-            gaussians = solve_amplitudes(
-                gaussians, normalised, renderer=self.renderer, ridge=RIDGE
-            )
-        return gaussians.with_amplitude(
-            gaussians.amplitude * std, gaussians.offset * std + mean
-        )
+            gaussians = solve_amplitudes(gaussians, normalised, renderer=self.renderer, ridge=RIDGE)
+        return gaussians.with_amplitude(gaussians.amplitude * std, gaussians.offset * std + mean)
 
     def hold(self, u: Field) -> Encoder:
         """An encoder that keeps this frame's geometry and only solves for amplitudes."""
@@ -122,7 +118,7 @@ class HeldGeometry(Encoder):
         return solved.with_amplitude(solved.amplitude, mean)
 
 
-def _cells_to_channels(u: Field, anchors: tuple[int, ...], pixels: int) -> Field:
+def _cells_to_channels(u: Field, anchors: tuple[int, ...], pixels: int) -> Float[Array, "k *A"]:
     dims = len(anchors)
     split = u.reshape(u.shape[0], *(size for a in anchors for size in (a, pixels)))
     order = (0, *(2 + 2 * i for i in range(dims)), *(1 + 2 * i for i in range(dims)))
@@ -144,8 +140,14 @@ class _UNet(eqx.Module):
 
         def conv(source: int, target: int, kernel: int = 3, stride: int = 1) -> eqx.nn.Conv:
             return eqx.nn.Conv(
-                dims, source, target, kernel, stride, padding=kernel // 2,
-                padding_mode="CIRCULAR", key=next(keys),
+                dims,
+                source,
+                target,
+                kernel,
+                stride,
+                padding=kernel // 2,
+                padding_mode="CIRCULAR",
+                key=next(keys),
             )
 
         self.stem = conv(inputs, widths[0])
@@ -155,9 +157,7 @@ class _UNet(eqx.Module):
         self.decode = [conv(2 * w, w) for w in widths[:-1]]
         head = conv(widths[0], outputs, kernel=1)
         # Zeros are the isotropic lattice, a good place to start from.
-        self.head = eqx.tree_at(
-            lambda c: (c.weight, c.bias), head, replace_fn=lambda w: 0.01 * w
-        )
+        self.head = eqx.tree_at(lambda c: (c.weight, c.bias), head, replace_fn=lambda w: 0.01 * w)
 
     def __call__(self, x: Float[Array, "c *A"]) -> Float[Array, "o *A"]:
         x = jax.nn.gelu(self.stem(x))

@@ -1,0 +1,232 @@
+"""The composite step: what it equals before training, and where gradients go."""
+
+from dataclasses import replace
+
+import equinox as eqx
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+
+from splatop.encoders import UNetEncoder
+from splatop.equation import Equation
+from splatop.equation.terms import Diffusion, SelfAdvection
+from splatop.errors import SplatopError
+from splatop.numerics import Numerics, build_physics
+from splatop.operators import FNO, Conditioning
+from splatop.stepper import rollout
+from splatop.surrogate import COUPLINGS, ScaledOperator, Surrogate, residual_scale
+from splatop.training.losses import rollout_loss
+
+BURGERS = Equation((SelfAdvection(), Diffusion(coefficient="nu")), ("u_x", "u_y"))
+COEFFICIENTS = {"c": 0.02, "nu": 1e-3}
+NUMERICS = Numerics("box", (5.0,), 0.0, (14, 14), substeps=1)
+POINTS, LENGTHS, DT = 16, (1.0, 1.0), 0.5
+
+
+def smooth_field(seed: int, channels: int = 2) -> jax.Array:
+    """Random modes up to 3 in each direction."""
+    rng = np.random.default_rng(seed)
+    x = np.arange(POINTS) / POINTS
+    u = np.zeros((channels, POINTS, POINTS))
+    for c in range(channels):
+        for k in range(-3, 4):
+            for m in range(4):
+                phase = 2 * np.pi * (k * x[:, None] + m * x[None] + rng.random())
+                u[c] += rng.normal() * np.cos(phase) / 4
+    return jnp.asarray(u, jnp.result_type(float))
+
+
+def physics(encoder=None, numerics: Numerics = NUMERICS):
+    return build_physics(BURGERS, numerics, lengths=LENGTHS, dt=DT, encoder=encoder)
+
+
+def small_unet():
+    return UNetEncoder((8, 8), 2, key=jax.random.key(3), widths=(4, 4), pixels=2)
+
+
+def surrogate(network=None, *, phi=None, coupling="parallel", conditioning=None, **options):
+    if network is None:
+        conditions = 0 if conditioning is None else 2
+        network = FNO(
+            2, 2, hidden=3, modes=3, blocks=2, conditions=conditions, key=jax.random.key(1)
+        )
+    center, spread, scale = jnp.array([0.1, -0.2]), jnp.array([0.5, 2.0]), jnp.array([0.03, 0.01])
+    return Surrogate(
+        physics() if phi is None else phi, network, center, spread, scale,
+        conditioning, coupling, **options,
+    )  # fmt: skip
+
+
+def trained(model: Surrogate) -> Surrogate:
+    """As if it had been trained: no array of the network is zero."""
+    arrays, rest = eqx.partition(model.network, eqx.is_inexact_array)
+    leaves, structure = jax.tree.flatten(arrays)
+    keys = jax.random.split(jax.random.key(7), len(leaves))
+    moved = [
+        a + 0.3 * jax.random.normal(k, a.shape, a.dtype) for a, k in zip(leaves, keys, strict=True)
+    ]
+    network = eqx.combine(jax.tree.unflatten(structure, moved), rest)
+    return eqx.tree_at(lambda m: m.network, model, network)
+
+
+@pytest.mark.parametrize("coupling", COUPLINGS)
+def test_untrained_composite_is_the_physics_to_the_last_bit(coupling):
+    model, u = surrogate(coupling=coupling), smooth_field(0)
+    # The same operations one by one: a compiler could round a fused one differently.
+    with jax.disable_jit():
+        composite, alone = model(u, COEFFICIENTS), model.physics(u, COEFFICIENTS)
+    assert np.array_equal(composite, alone)
+
+
+def test_parallel_coupling_adds_the_operator_in_units_of_the_residual():
+    model, u = trained(surrogate()), smooth_field(1)
+    center, spread, scale = (a[:, None, None] for a in (model.center, model.spread, model.scale))
+    expected = model.physics(u, COEFFICIENTS) + scale * model.network((u - center) / spread)
+    np.testing.assert_allclose(model(u, COEFFICIENTS), expected, rtol=0, atol=1e-6)
+    assert not np.allclose(expected, model.physics(u, COEFFICIENTS), atol=1e-3)
+
+
+def test_sequential_coupling_corrects_what_the_physics_returns():
+    model, u = trained(surrogate(coupling="sequential")), smooth_field(1)
+    after = model.physics(u, COEFFICIENTS)
+    expected = after + model.correction(after, COEFFICIENTS)
+    np.testing.assert_allclose(model(u, COEFFICIENTS), expected, rtol=0, atol=1e-6)
+    # Not the parallel one: a step of DT moves the fields by several percent.
+    parallel = after + model.correction(u, COEFFICIENTS)
+    assert np.abs(np.asarray(expected - parallel)).max() > 1e-4
+
+
+def test_rhs_coupling_is_rk4_of_physics_plus_operator():
+    phi = physics(numerics=replace(NUMERICS, working_grid=False))
+    model, u = trained(surrogate(phi=phi, coupling="rhs")), smooth_field(1)
+
+    def slope(v):
+        return model.physics.tendency(v, COEFFICIENTS) + model.correction(v, COEFFICIENTS) / DT
+
+    k1 = slope(u)
+    k2 = slope(u + DT / 2 * k1)
+    k3 = slope(u + DT / 2 * k2)
+    k4 = slope(u + DT * k3)
+    after = u + DT / 6 * (k1 + 2 * k2 + 2 * k3 + k4)
+    expected = model.physics.jets.filter(after, LENGTHS)
+    np.testing.assert_allclose(model(u, COEFFICIENTS), expected, rtol=0, atol=2e-6)
+
+
+def test_unknown_coupling_names_the_nearest():
+    with pytest.raises(SplatopError, match="did you mean 'sequential'"):
+        surrogate(coupling="sequental")
+
+
+def gradients(model, window):
+    def loss(arrays, rest):
+        stepper = eqx.combine(arrays, rest)
+        return rollout_loss(stepper, window, COEFFICIENTS, scale=model.scale)[0]
+
+    arrays, rest = eqx.partition(model, eqx.is_inexact_array)
+    return eqx.filter_jit(jax.grad(loss))(arrays, rest)
+
+
+@pytest.mark.parametrize("coupling", COUPLINGS)
+def test_every_network_parameter_learns_and_nothing_else_does(coupling):
+    conditioning = Conditioning(("c", "nu"), [0.01, 2e-3], [0.02, 1e-3])
+    numerics = replace(NUMERICS, encoder="unet", anchors=(8, 8))
+    model = surrogate(
+        phi=physics(small_unet(), numerics), coupling=coupling, conditioning=conditioning
+    )
+    model = trained(model)
+    window = jnp.stack([smooth_field(s) for s in range(3)])
+    gradient = gradients(model, window)
+    of_network = jax.tree.leaves(gradient.network)
+    assert len(of_network) == len(jax.tree.leaves(eqx.filter(model.network, eqx.is_array)))
+    for leaf in of_network:
+        # Imaginary parts of modes that mirror themselves never matter; everything else does.
+        assert np.mean(np.asarray(leaf) != 0) > 0.5
+    rest = eqx.tree_at(lambda m: m.network, gradient, None)
+    frozen = jax.tree.leaves(rest)
+    # Center, spread, scale, two statistics of the coefficients, the encoder's convolutions.
+    assert len(frozen) > 10
+    assert all(np.all(np.asarray(leaf) == 0) for leaf in frozen)
+
+
+@pytest.mark.usefixtures("x64")
+@pytest.mark.parametrize("through", [False, True])
+def test_gradient_passes_through_the_physics_only_on_request(through):
+    model = trained(surrogate(through_physics=through))
+    u, target = smooth_field(1), smooth_field(2)
+
+    def loss(nu):
+        after = rollout(model, u, {"c": 0.02, "nu": nu}, steps=2)
+        return jnp.mean((after - target) ** 2)
+
+    slope = float(jax.grad(loss)(1e-3))
+    if not through:
+        assert slope == 0.0
+        return
+    # Central differences: error h² f'''/6 relative to f' is (h/nu)² of order one, here 1e-6.
+    h = 1e-6
+    difference = float(loss(1e-3 + h) - loss(1e-3 - h)) / (2 * h)
+    assert slope == pytest.approx(difference, rel=1e-5)
+    assert abs(slope) > 1e-3
+
+
+@pytest.mark.usefixtures("x64")
+def test_gradient_through_physics_in_the_rhs_coupling_matches_finite_differences():
+    model = trained(surrogate(coupling="rhs", through_physics=True))
+    u, target, direction = smooth_field(1), smooth_field(2), smooth_field(3)
+
+    def loss(size):
+        return jnp.mean((model(u + size * direction, COEFFICIENTS) - target) ** 2)
+
+    h = 1e-5
+    difference = float(loss(h) - loss(-h)) / (2 * h)
+    assert float(jax.grad(loss)(0.0)) == pytest.approx(difference, rel=1e-6)
+
+
+def test_conditioning_reaches_the_network():
+    conditioning = Conditioning(("c", "nu"), [0.01, 2e-3], [0.02, 1e-3])
+    model, u = trained(surrogate(conditioning=conditioning)), smooth_field(1)
+    center, spread, scale = (a[:, None, None] for a in (model.center, model.spread, model.scale))
+    # (0.02 - 0.01)/0.02 and (1e-3 - 2e-3)/1e-3.
+    expected = scale * model.network((u - center) / spread, jnp.array([0.5, -1.0]))
+    found = model.correction(u, COEFFICIENTS)
+    np.testing.assert_allclose(found, expected, rtol=0, atol=1e-6)
+    other = model.correction(u, {**COEFFICIENTS, "nu": 4e-3})
+    assert np.abs(np.asarray(other - found)).max() > 1e-4
+    with pytest.raises(SplatopError, match="nu"):
+        model.correction(u, {"c": 0.02})
+
+
+def test_scaled_operator_sees_and_answers_in_units_of_the_data():
+    network = FNO(2, 2, hidden=3, modes=3, blocks=1, key=jax.random.key(1), zero_projection=False)
+    center, spread = jnp.array([0.1, -0.2]), jnp.array([0.5, 2.0])
+    u = smooth_field(1)
+    c, s = center[:, None, None], spread[:, None, None]
+    expected = c + s * network((u - c) / s)
+    found = ScaledOperator(network, center, spread)(u, {})
+    np.testing.assert_allclose(found, expected, rtol=0, atol=1e-6)
+
+
+def test_residual_scale_is_what_the_physics_misses():
+    phi = physics()
+    before = jnp.stack([smooth_field(s) for s in range(4)])
+    own = {k: jnp.full(4, v) for k, v in COEFFICIENTS.items()}
+    exact = jax.vmap(phi)(before, own)
+    rng = np.random.default_rng(0)
+    missed = jnp.asarray(rng.normal(size=exact.shape), exact.dtype) * jnp.array(
+        [0.1, 0.02]
+    ).reshape(2, 1, 1)
+    found = residual_scale(phi, before, exact + missed, own)
+    # 1,024 normal numbers per channel: their root mean square is known to 2 %.
+    np.testing.assert_allclose(found, [0.1, 0.02], rtol=0.08)
+    floor = residual_scale(phi, before, exact, own)
+    assert np.all(np.asarray(floor) > 0)
+
+
+@pytest.mark.parametrize("coupling", COUPLINGS)
+def test_refuses_fields_of_the_wrong_shape(coupling):
+    model = surrogate(coupling=coupling)
+    with pytest.raises(SplatopError, match=r"2 channel"):
+        model(smooth_field(0, channels=1), COEFFICIENTS)
+    with pytest.raises(SplatopError, match="add a channel axis"):
+        model(smooth_field(0)[0], COEFFICIENTS)
