@@ -8,6 +8,7 @@ from . import identify as _identify  # noqa: F401
 from . import demo as _demo  # noqa: F401
 from . import models as _models  # noqa: F401
 from . import report as _report  # noqa: F401
+from . import reproduce as _reproduce  # noqa: F401
 from . import train as _train  # noqa: F401
 from .app import app, run
 

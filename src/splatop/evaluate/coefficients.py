@@ -7,7 +7,7 @@ import numpy as np
 
 from ..data import Trajectories
 from ..errors import SplatopError
-from ..identify import identify_trajectories
+from ..identify import Identified, identify_trajectories
 from ..model import Model
 from .reference import SomeTrajectories
 
@@ -23,20 +23,28 @@ def identified_coefficients(
 
 
 def all_identified_coefficients(model: Model, trajectories: Trajectories) -> list[dict[str, float]]:
-    """The same for every trajectory, each by itself.
+    """The same for every trajectory, each by itself."""
+    found = identified(model, trajectories)
+    if not found:
+        return [{} for _ in range(trajectories.trajectories)]
+    return [{name: float(one.estimates[name]) for name in model.spec.unknown} for one in found]
+
+
+def identified(model: Model, trajectories: Trajectories) -> list[Identified]:
+    """Estimates with their intervals, one of each trajectory; empty if the model uses none.
 
     The true values that the data may hold are never looked at.
     """
     spec = model.spec
     if not spec.unknown or not (spec.conditioned or model.physics):
-        return [{} for _ in range(trajectories.trajectories)]
+        return []
     frames = int(model.record.get("calibration_frames") or CALIBRATION_FRAMES)
     if trajectories.frames < frames:
         raise SplatopError(
             f"expected at least {frames} frames of each trajectory to identify "
             f"{', '.join(spec.unknown)} from, got {trajectories.frames} in {trajectories.source}"
         )
-    found = identify_trajectories(
+    return identify_trajectories(
         spec.known_equation,
         None,  # the lattice that training identified with
         trajectories,
@@ -44,7 +52,6 @@ def all_identified_coefficients(model: Model, trajectories: Trajectories) -> lis
         unknown=spec.unknown,
         known=dict(spec.coefficients),
     )
-    return [{name: float(one.estimates[name]) for name in spec.unknown} for one in found]
 
 
 def identification_errors(

@@ -30,7 +30,7 @@ def step_cost(
 
     def run() -> float:
         started = time.perf_counter()
-        jax.block_until_ready(_last_state(stepper, u0, coefficients, steps))
+        jax.block_until_ready(advance(stepper, u0, coefficients, steps))
         return time.perf_counter() - started
 
     run()
@@ -38,5 +38,6 @@ def step_cost(
 
 
 @eqx.filter_jit
-def _last_state(stepper: Stepper, u0: Field, coefficients: Coefficients, steps: int) -> Field:
+def advance(stepper: Stepper, u0: Field, coefficients: Coefficients, steps: int) -> Field:
+    """The state after `steps` steps; those in between are not kept."""
     return jax.lax.scan(lambda u, _: (stepper(u, coefficients), None), u0, length=steps)[0]

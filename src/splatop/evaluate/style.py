@@ -3,7 +3,7 @@
 Colours are those of Okabe and Ito, which people with any colour vision tell apart.
 """
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from ..benchmarks import BENCHMARKS
@@ -31,7 +31,7 @@ ORDER = ("surrogate", "physics", "fno", "unet", "resnet")
 FIELD_MAP = "RdBu_r"  # signed fields, white at zero
 POSITIVE_MAP = "viridis"
 
-RC: Mapping[str, Any] = {
+RC: dict[Any, Any] = {
     "font.size": 9,
     "font.family": "DejaVu Sans",
     "axes.titlesize": 9.5,
@@ -41,6 +41,7 @@ RC: Mapping[str, Any] = {
     "axes.spines.right": False,
     "axes.linewidth": 0.8,
     "axes.grid": True,
+    "axes.axisbelow": True,
     "grid.color": "#E3E3E3",
     "grid.linewidth": 0.6,
     "legend.frameon": False,
@@ -53,6 +54,17 @@ RC: Mapping[str, Any] = {
     "ytick.labelsize": 8,
     "pdf.fonttype": 42,
     "savefig.dpi": 200,
+}
+
+
+# As the paper abbreviates them.
+SHORT: Mapping[str, str] = {
+    "advection2d": "Adv\n2D",
+    "advection_diffusion2d": "Adv-diff\n2D",
+    "burgers2d": "Burgers\n2D",
+    "advection_allen_cahn2d": "Adv-AC\n2D",
+    "advection_diffusion3d": "Adv-diff\n3D",
+    "unknown_advection_diffusion2d": "Adv-diff\nunknown",
 }
 
 
@@ -79,11 +91,6 @@ def method_colour(metrics: Metrics) -> str:
     return COLOURS.get(metrics.model["kind"], _OTHERS[0])
 
 
-def other_colour(index: int) -> str:
-    """A colour that no method has, for variants of one."""
-    return _OTHERS[index % len(_OTHERS)]
-
-
 def line_style(metrics: Metrics) -> dict[str, Any]:
     """Matplotlib's arguments for a method's line."""
     model = metrics.model
@@ -96,6 +103,19 @@ def line_style(metrics: Metrics) -> dict[str, Any]:
     }
 
 
+def styled_in_order(several: Sequence[Metrics]) -> list[tuple[Metrics, dict[str, Any]]]:
+    """Models with their lines; a second variant of one method gets a colour that no method has."""
+    found, seen, others = [], set(), 0
+    for metrics in in_order(list(several)):
+        style, method = line_style(metrics), default_name(metrics.model)
+        if method in seen:
+            style |= {"color": _OTHERS[others % len(_OTHERS)], "linewidth": 1.5}
+            others += 1
+        seen.add(method)
+        found.append((metrics, style))
+    return found
+
+
 def in_order(several: list[Metrics]) -> list[Metrics]:
     """Surrogates first, then physics alone and the networks, matched before ten-fold."""
     return sorted(
@@ -103,6 +123,7 @@ def in_order(several: list[Metrics]) -> list[Metrics]:
         key=lambda m: (
             ORDER.index(m.model["kind"]) if m.model["kind"] in ORDER else len(ORDER),
             bool(m.model.get("tenfold")),
+            len(m.name),  # "Surrogate" before "Surrogate without filter"
             m.model.get("ablation") or "",
         ),
     )
