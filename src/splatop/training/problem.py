@@ -1,6 +1,7 @@
 """What is to be learned: an equation, what is known of it, and where its data come from."""
 
 import abc
+import math
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
@@ -112,18 +113,33 @@ class GeneratedProblem(Loaded):
     def _points(self, points: int) -> int:
         return points if points and points < self._benchmark.points else self._benchmark.points
 
-    def _fits_memory(self, points: int) -> bool:
+    def _size(self, points: int) -> tuple[int, int]:
+        """Trajectories and steps of a grid's data.
+
+        A later phase gets no more trajectories than its windows can come from: solving all of them
+        again on a fine grid for a short finish would take longer than the training.
+        """
         count, steps = self._benchmark.size("train")
         count = self._settings.trajectories or count
         steps = self._settings.data_steps or steps
+        first, *later = self._settings.phases
+        if points != self._points(first[0]):
+            windows = self._settings.batch * sum(n for p, n in later if self._points(p) == points)
+            each = max(1, steps + 1 - self._settings.horizon)
+            count = min(count, max(8, 2 * math.ceil(windows / each)))
+        return count, steps
+
+    def _fits_memory(self, points: int) -> bool:
+        count, steps = self._size(points)
         frame = len(self._benchmark.fields) * points**self._benchmark.dims
         return 4 * count * (steps + 1) * frame <= IN_MEMORY
 
     def _generate(self, points: int) -> Trajectories:
         points = self._points(points)
+        count, steps = self._size(points)
         sizes: dict[str, Any] = {
-            "trajectories": self._settings.trajectories,
-            "steps": self._settings.data_steps,
+            "trajectories": count,
+            "steps": steps,
             "points": points,
             "seed": self._settings.seed,
         }
