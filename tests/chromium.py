@@ -116,7 +116,10 @@ class Page:
     def resize(self, width: int, height: int, *, dark: bool = False) -> None:
         self.call(
             "Emulation.setDeviceMetricsOverride",
-            width=width, height=height, deviceScaleFactor=1, mobile=False,
+            width=width,
+            height=height,
+            deviceScaleFactor=1,
+            mobile=False,
         )
         scheme = {"name": "prefers-color-scheme", "value": "dark" if dark else "light"}
         self.call("Emulation.setEmulatedMedia", features=[scheme])
@@ -183,8 +186,15 @@ def browsing(program: str) -> Iterator[Page]:
         profile = cleanup.enter_context(tempfile.TemporaryDirectory(ignore_cleanup_errors=True))
         to_browser, from_browser = os.pipe(), os.pipe()
         command = [
-            sys.executable, "-c", _LAUNCHER, str(to_browser[0]), str(from_browser[1]),
-            program, *FLAGS, f"--user-data-dir={profile}", "about:blank",
+            sys.executable,
+            "-c",
+            _LAUNCHER,
+            str(to_browser[0]),
+            str(from_browser[1]),
+            program,
+            *FLAGS,
+            f"--user-data-dir={profile}",
+            "about:blank",
         ]
         process = subprocess.Popen(
             command,

@@ -1,18 +1,17 @@
-"""Line charts as inline SVG, styled by the page, with their numbers for the pointer and keyboard."""
+"""Line charts as inline SVG, styled by the page, with their numbers for its script."""
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
+from .axes import Axis, Number, Scale, fitted_scale, usable
 from .markup import Html, join, tag
 
 # More points than a chart has pixels only make the page heavy.
 MOST_POINTS = 400
-
-_SUPERSCRIPTS = str.maketrans("-0123456789", "⁻⁰¹²³⁴⁵⁶⁷⁸⁹")
 
 
 @dataclass(frozen=True)
@@ -20,27 +19,17 @@ class Line:
     """A curve; `style` is a class of the style sheet, None in `y` breaks the line."""
 
     label: str
-    x: Sequence[float]
-    y: Sequence[float | None]
+    x: Sequence[Number]
+    y: Sequence[Number | None]
     style: str
-    band: tuple[Sequence[float | None], Sequence[float | None]] | None = None
-
-
-@dataclass(frozen=True)
-class Axis:
-    """What an axis shows. Limits that are not given follow the data."""
-
-    label: str
-    log: bool = False
-    low: float | None = None
-    high: float | None = None
+    band: tuple[Sequence[Number | None], Sequence[Number | None]] | None = None
 
 
 @dataclass(frozen=True)
 class Mark:
     """A vertical line with a note, where something happens."""
 
-    x: float
+    x: Number
     note: str
 
 
@@ -52,21 +41,6 @@ class Chart:
     hover: dict[str, Any]
 
 
-@dataclass
-class _Scale:
-    low: float
-    high: float
-    log: bool
-    start: float
-    end: float
-    ticks: list[tuple[float, str]] = field(default_factory=list)
-
-    def __call__(self, value: float) -> float:
-        a, b = (math.log10(v) if self.log else v for v in (self.low, self.high))
-        v = math.log10(value) if self.log else value
-        return self.start + (self.end - self.start) * (v - a) / (b - a)
-
-
 def chart(
     lines: Sequence[Line],
     *,
@@ -74,17 +48,17 @@ def chart(
     y: Axis,
     title: str,
     marks: Sequence[Mark] = (),
-    level: float | None = None,
+    level: Number | None = None,
     height: int = 320,
 ) -> Chart:
     """Curves over common axes; `level` draws a horizontal rule, `title` is for screen readers."""
     lines = [_thinned(line) for line in lines]
     width, left, right, top, bottom = 580, 62, 14, 12, 44
-    xs = _scale(x, [v for line in lines for v in line.x], left, width - right, tight=True)
+    xs = fitted_scale(x, [v for line in lines for v in line.x], left, width - right, tight=True)
     shown = [v for line in lines for part in (line.y, *(line.band or ())) for v in part]
     if level is not None:
         shown.append(level)
-    ys = _scale(y, shown, height - bottom, top, tight=False)
+    ys = fitted_scale(y, shown, height - bottom, top, tight=False)
     parts = [
         tag("title", title),
         _grid(xs, ys, x.label, y.label, width, height),
@@ -165,75 +139,7 @@ def _thinned(line: Line) -> Line:
     return Line(line.label, [line.x[i] for i in keep], [line.y[i] for i in keep], line.style, band)
 
 
-def _usable(value: float | None, log: bool) -> bool:
-    return value is not None and math.isfinite(value) and (value > 0 or not log)
-
-
-def _scale(
-    axis: Axis, values: list[float | None], start: float, end: float, *, tight: bool
-) -> _Scale:
-    held = [v for v in values if v is not None and _usable(v, axis.log)]
-    held = held or [1.0, 10.0]
-    low = min(held) if axis.low is None else axis.low
-    high = max(held) if axis.high is None else axis.high
-    if axis.log:
-        # A curve that falls to rounding should not squeeze all others into the top.
-        low = max(low, high * 1e-12)
-        if high < low * 1.5:
-            low, high = low / 1.5, high * 1.5
-        if not tight:
-            low = low if axis.low is not None else _decade(low, -1)
-            high = high if axis.high is not None else _decade(high, 1)
-        return _Scale(low, high, True, start, end, _log_ticks(low, high))
-    if high <= low:
-        low, high = low - (abs(low) or 1) * 0.5, high + (abs(high) or 1) * 0.5
-    ticks = _linear_ticks(low, high)
-    if not tight:
-        step = ticks[1] - ticks[0]
-        low = low if axis.low is not None else math.floor(low / step + 1e-9) * step
-        high = high if axis.high is not None else math.ceil(high / step - 1e-9) * step
-        ticks = _linear_ticks(low, high)
-    return _Scale(low, high, False, start, end, [(t, _number(t)) for t in ticks])
-
-
-def _decade(value: float, direction: int) -> float:
-    """The next of 1, 2, 5 times a power of ten, downwards or upwards."""
-    power = 10.0 ** math.floor(math.log10(value))
-    steps = [power * m for m in (1, 2, 5, 10)]
-    if direction < 0:
-        return max(s for s in steps if s <= value * (1 + 1e-9))
-    return min(s for s in steps if s >= value * (1 - 1e-9))
-
-
-def _log_ticks(low: float, high: float) -> list[tuple[float, str]]:
-    first, last = math.floor(math.log10(low) + 1e-9), math.ceil(math.log10(high) - 1e-9)
-    multiples = (1, 2, 5) if math.log10(high / low) <= 2.2 else (1,)
-    stride = max(1, math.ceil((last - first) / 7))
-    plain = low >= 0.9e-3 and high < 1e4
-    ticks = []
-    for power in range(first, last + 1, stride):
-        for m in multiples:
-            value = m * 10.0**power
-            if low * (1 - 1e-9) <= value <= high * (1 + 1e-9):
-                times = "" if m == 1 else f"{m}·"
-                power_of_ten = f"{times}10{str(power).translate(_SUPERSCRIPTS)}"
-                ticks.append((value, f"{value:g}" if plain else power_of_ten))
-    return ticks
-
-
-def _linear_ticks(low: float, high: float) -> list[float]:
-    rough = (high - low) / 5
-    power = 10.0 ** math.floor(math.log10(rough))
-    step = min((m * power for m in (1, 2, 2.5, 5, 10)), key=lambda s: abs(s - rough))
-    first = math.ceil(low / step - 1e-9)
-    return [i * step for i in range(first, math.floor(high / step + 1e-9) + 1)] or [low, high]
-
-
-def _number(value: float) -> str:
-    return f"{value:.4g}".replace("-", "−") if abs(value) > 1e-15 else "0"
-
-
-def _grid(xs: _Scale, ys: _Scale, x_label: str, y_label: str, width: int, height: int) -> Html:
+def _grid(xs: Scale, ys: Scale, x_label: str, y_label: str, width: int, height: int) -> Html:
     parts = []
     for value, label in ys.ticks:
         at = _px(ys(value))
@@ -266,7 +172,7 @@ def _grid(xs: _Scale, ys: _Scale, x_label: str, y_label: str, width: int, height
     return join(parts)
 
 
-def _mark(mark: Mark, xs: _Scale, top: float, bottom: float) -> Html:
+def _mark(mark: Mark, xs: Scale, top: Number, bottom: Number) -> Html:
     at = xs(mark.x)
     near_end = at > (xs.start + xs.end) / 2
     return tag(
@@ -283,30 +189,33 @@ def _mark(mark: Mark, xs: _Scale, top: float, bottom: float) -> Html:
     )
 
 
-def _path(x: Sequence[float], y: Sequence[float | None], xs: _Scale, ys: _Scale) -> str:
-    commands, pen_down = [], False
+def _path(x: Sequence[Number], y: Sequence[Number | None], xs: Scale, ys: Scale) -> str:
+    commands, pen_down, before = [], False, None
     for a, b in zip(x, y, strict=True):
-        if not (_usable(a, xs.log) and b is not None and _usable(b, ys.log)):
+        if not (usable(a, xs.log) and b is not None and usable(b, ys.log)):
+            pen_down, before = False, None
+            continue
+        inside = min(max(b, ys.low), ys.high)
+        if inside != b and inside == before:  # a curve that left the frame stays away
             pen_down = False
             continue
-        b = min(max(b, ys.low), ys.high)
-        commands.append(f"{'L' if pen_down else 'M'}{xs(a):.1f} {ys(b):.1f}")
-        pen_down = True
+        commands.append(f"{'L' if pen_down else 'M'}{xs(a):.1f} {ys(inside):.1f}")
+        pen_down, before = True, inside
     if len(commands) == 1:  # a single point is a dot, not nothing
         commands.append("h0.01")
     return "".join(commands)
 
 
-def _band(line: Line, xs: _Scale, ys: _Scale) -> Html:
+def _band(line: Line, xs: Scale, ys: Scale) -> Html:
     assert line.band is not None
     points = [
         (xs(a), ys(max(low, ys.low)), ys(min(high, ys.high)))
         for a, low, high in zip(line.x, *line.band, strict=True)
-        if _usable(a, xs.log)
+        if usable(a, xs.log)
         and low is not None
-        and _usable(low, ys.log)
+        and usable(low, ys.log)
         and high is not None
-        and _usable(high, ys.log)
+        and usable(high, ys.log)
     ]
     outline = [(a, high) for a, _, high in points] + [(a, low) for a, low, _ in reversed(points)]
     return tag(
@@ -316,10 +225,10 @@ def _band(line: Line, xs: _Scale, ys: _Scale) -> Html:
     )
 
 
-def _px(value: float) -> str:
+def _px(value: Number) -> str:
     return f"{value:.1f}"
 
 
-def _short(value: float | None) -> float | None:
+def _short(value: Number | None) -> float | None:
     """Six digits are all that a reader, or a page, needs."""
     return None if value is None or not math.isfinite(value) else float(f"{value:.6g}")

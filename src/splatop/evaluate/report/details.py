@@ -8,7 +8,8 @@ import numpy as np
 from ...equation import Equation, latex_lines
 from ...errors import SplatopError
 from ...model import ModelSpec
-from .charts import Axis, Line, chart, legend
+from .axes import Axis
+from .charts import Line, chart, legend
 from .figures import Charts, section
 from .learned import Learned
 from .markup import Child, Html, tag
@@ -23,9 +24,7 @@ def equation_section(spec: ModelSpec) -> Html:
     """The equation as formula and as text, and which terms the physics was not told."""
     try:
         equation = spec.full_equation
-        formulas: list[Child] = [
-            mathml(line) for line in latex_lines(equation, dims=spec.dims)
-        ]
+        formulas: list[Child] = [mathml(line) for line in latex_lines(equation, dims=spec.dims)]
     except SplatopError:  # a network needs no equation that can be read
         equation, formulas = None, []
     known = [f"{name} = {value:.6g}" for name, value in spec.coefficients.items()]
@@ -66,8 +65,15 @@ def coefficients_section(runs: Sequence[Run], playback: Playback | None) -> Html
     if not rows:
         return None
     with_interval = any(row[1] for row in rows)
-    head = ["run", "coefficient", "estimate", *(["95 % interval"] if with_interval else []),
-            "true", "mean error", "largest error"]
+    head = [
+        "run",
+        "coefficient",
+        "estimate",
+        *(["95 % interval"] if with_interval else []),
+        "true",
+        "mean error",
+        "largest error",
+    ]
     return section(
         "coefficients",
         "Identified coefficients",
@@ -92,8 +98,9 @@ def coefficients_section(runs: Sequence[Run], playback: Playback | None) -> Html
 def _coefficient_row(run: Run, name: str, values: list, true: list | None, playback):
     index = playback.trajectory if playback and playback.trajectory < len(values) else 0
     held = run.metrics.coefficients
-    intervals = (held.get("intervals") or {}).get(name)
-    interval = intervals[index] if intervals and index < len(intervals) else None
+    rollouts = playback.rollouts if playback else ()
+    rollout = next((r for r in rollouts if r.label == run.label), None)
+    interval = rollout.intervals.get(name) if rollout else None
 
     def row(with_interval: bool) -> Html:
         return tag(
@@ -126,8 +133,10 @@ def learned_section(
     return section(
         "learned",
         "What the operator learned in place of the missing terms",
-        *(_learned(charts, run, learned, playback, many=len(found) > 1, position=i)
-          for i, (run, learned) in enumerate(found)),
+        *(
+            _learned(charts, run, learned, playback, many=len(found) > 1, position=i)
+            for i, (run, learned) in enumerate(found)
+        ),
     )
 
 
@@ -145,14 +154,16 @@ def _learned(
     caption = (
         f"At reference states of step {learned.step}: the change over one step that the dropped "
         f"terms ({terms}) would make, Δt F[u], and the operator's output N_θ(u), in the same "
-        f"colours; {said}."
+        f"colours, x to the right and y upwards; {said}."
     )
     pictures = (
         _profiles(charts, learned, playback, position)
         if playback.grid.dims == 1
         else _maps(learned, playback)
     )
-    return tag("div", tag("h3", run.label) if many else None, pictures, tag("p", caption, class_="note"))
+    return tag(
+        "div", tag("h3", run.label) if many else None, pictures, tag("p", caption, class_="note")
+    )
 
 
 def _maps(learned: Learned, playback: Playback) -> Html:
@@ -189,17 +200,20 @@ def _profiles(charts: Charts, learned: Learned, playback: Playback, position: in
             Line("dropped term × Δt", x, learned.dropped[channel].tolist(), "reference"),
             Line("operator’s correction", x, learned.learned[channel].tolist(), "s0"),
         ]
-        drawn = chart(lines, x=Axis("x"), y=Axis(f"change of {field} over a step"),
-                      title=f"Dropped term and correction, {field}", height=260)
+        drawn = chart(
+            lines,
+            x=Axis("x"),
+            y=Axis(f"change of {field} over a step"),
+            title=f"Dropped term and correction, {field}",
+            height=260,
+        )
         parts += [legend(lines), charts.figure(f"learned{position}-{channel}", drawn, "")]
     return tag("div", *parts, class_="column")
 
 
 def settings_section(runs: Sequence[Run]) -> Html:
     """Why the numerics are what they are, and every setting that was used."""
-    return section(
-        "settings", "Settings", *(_settings(run, named=len(runs) > 1) for run in runs)
-    )
+    return section("settings", "Settings", *(_settings(run, named=len(runs) > 1) for run in runs))
 
 
 def _settings(run: Run, *, named: bool) -> Html:

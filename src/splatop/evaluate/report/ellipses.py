@@ -23,21 +23,22 @@ def packed_gaussians(model: Model, states: np.ndarray) -> dict[str, Any] | None:
     None if the model has no Gaussians. A geometry that never changes is stored once; amplitudes
     are bytes relative to the largest of their frame.
     """
-    physics = model.physics
-    if physics is None or not isinstance(physics.jets, SplatJets):
+    jets = None if model.physics is None else model.physics.jets
+    if not isinstance(jets, SplatJets):
         return None
+    encoder = jets.encoder
     good = [k for k, state in enumerate(states) if _encodable(state)]
     if not good:
         return None
     points = tuple(states.shape[2:])
-    anchors = physics.jets.encoder.anchors
+    anchors = encoder.anchors
     count, dims, channels = int(np.prod(anchors)), len(points), states.shape[1]
     per_frame = count * (4 * (dims + dims * (dims + 1) // 2) + channels)
     kept = good[:: max(1, -(-len(good) * per_frame // BUDGET))]
 
     @eqx.filter_jit
     def encode(u: jax.Array) -> Gaussians:
-        return physics.jets.encoder(u).explicit()
+        return encoder(u).explicit()
 
     try:
         found = [encode(jnp.asarray(states[k])) for k in kept]

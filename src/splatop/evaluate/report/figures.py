@@ -6,7 +6,8 @@ from typing import Any
 
 import numpy as np
 
-from .charts import Axis, Chart, Line, Mark, chart, legend
+from .axes import Axis
+from .charts import Chart, Line, Mark, chart, legend
 from .markup import Child, Html, tag
 from .runs import Entry, Run
 from .words import number
@@ -69,7 +70,7 @@ def error_section(charts: Charts, shown: Sequence[Entry], dt: float) -> Html:
     ]
     drawn = chart(
         lines,
-        x=Axis(f"step k  (time t = k Δt, Δt = {dt:g})", low=0),
+        x=Axis(f"step k  (time t = k Δt, Δt = {dt:g})", low=0.0),
         y=Axis("relative L2 error", log=True),
         title="Relative L2 error of the rollout by step, logarithmic",
         marks=marks[:4],
@@ -92,11 +93,11 @@ def error_section(charts: Charts, shown: Sequence[Entry], dt: float) -> Html:
 
 def _band(entry: Entry):
     band = entry.metrics.rl2_band
-    low, high = band.get("low"), band.get("high")
-    curve = entry.metrics.rl2_curve
-    if entry.is_physics_alone or entry.metrics.trajectories < 2 or not low or not high or len(low) != len(curve):
+    low, high = band.get("low") or [], band.get("high") or []
+    if entry.is_physics_alone or entry.metrics.trajectories < 2:
         return None
-    return low, high
+    same = len(low) == len(high) == len(entry.metrics.rl2_curve)
+    return (low, high) if same else None
 
 
 def _ensembles(shown: Sequence[Entry]) -> list[Line]:
@@ -168,7 +169,8 @@ def spectrum_section(charts: Charts, shown: Sequence[Entry]) -> Html | None:
     beyond = " Values beyond the frame are drawn at its edge." if largest > 1 else ""
     caption = (
         "Energy per shell averaged over all steps and trajectories; below, its ratio to the "
-        "reference: above 1 the model adds energy at that scale, below 1 it loses some." + beyond
+        "reference: above 1 the model adds energy at that scale, below 1 it loses some."
+        + beyond
         + (f" Diverged, and left out: {', '.join(lost)}." if lost else "")
     )
     return tag(
@@ -192,14 +194,15 @@ def loss_section(charts: Charts, runs: Sequence[Run]) -> Html | None:
         return None
     figures = []
     for position, name in enumerate(stages):
-        lines = []
-        for index, run in enumerate(runs):
-            for stage in run.history:
-                if stage.name == name:
-                    lines.append(_loss_line(run.label, f"s{index % 6}", stage.steps, stage.loss))
+        lines = [
+            _loss_line(run.label, f"s{index % 6}", stage.steps, stage.loss)
+            for index, run in enumerate(runs)
+            for stage in run.history
+            if stage.name == name
+        ]
         drawn = chart(
             lines,
-            x=Axis("training step", low=0),
+            x=Axis("training step", low=0.0),
             y=Axis("loss", log=True),
             title=f"Training loss of the stage {name}",
             height=280,

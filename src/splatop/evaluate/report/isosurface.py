@@ -8,11 +8,16 @@ import numpy as np
 from matplotlib.colors import to_rgb
 from matplotlib.figure import Figure
 from mpl_toolkits.mplot3d.art3d import Poly3DCollection
+from scipy.ndimage import map_coordinates
 
 # The paper shows +0.4 and -0.4 of fields whose largest value is 1.
 LEVEL = 0.4
 POSITIVE, NEGATIVE = "#d6604d", "#4393c3"
-_LIGHT = np.array([0.35, -0.55, 0.76])
+# Readable on white and on black, as the page may be either.
+_TEXT, _EDGE = "#757c85", "#a2a9b2"
+_ELEVATION, _AZIMUTH = 22.0, -58.0
+_VIEW = np.array([0.49, -0.79, 0.37])  # the direction of those angles
+_LIGHT = np.array([0.15, -0.56, 0.81])
 
 # A cube falls into six tetrahedra around its diagonal, one for each order of the axes.
 _CORNERS = np.array([[i >> 2 & 1, i >> 1 & 1, i & 1] for i in range(8)])
@@ -53,7 +58,7 @@ def isosurface(values: np.ndarray, level: float) -> np.ndarray:
 
 
 def _cut(place: np.ndarray, depth: np.ndarray, inside: np.ndarray, count: int) -> list[np.ndarray]:
-    """The triangle or quadrilateral in which a plane cuts tetrahedra with `count` corners inside."""
+    """The triangles in which the surface cuts tetrahedra with `count` corners inside."""
     order = np.argsort(~inside, axis=1, kind="stable")  # corners inside come first
     place = np.take_along_axis(place, order[..., None], axis=1)
     depth = np.take_along_axis(depth, order, axis=1)
@@ -81,54 +86,74 @@ def _oriented(face: np.ndarray, outward: np.ndarray) -> np.ndarray:
 
 
 def draw_isosurfaces(
-    rows: Sequence[tuple[str, Sequence[np.ndarray]]],
-    columns: Sequence[str],
-    *,
-    level: float,
-    lengths: tuple[float, ...],
+    fields: Sequence[np.ndarray], *, level: float, lengths: tuple[float, ...]
 ) -> bytes:
-    """A PNG with one row of pictures per label: the surfaces at `level` and `-level`."""
-    figure = Figure(figsize=(2.45 * len(columns), 2.5 * len(rows)), dpi=110)
+    """A PNG with the surfaces at `level` and `-level` of each field, side by side."""
+    figure = Figure(figsize=(2.45 * len(fields), 2.4), dpi=110)
     figure.patch.set_alpha(0)
-    for r, (label, fields) in enumerate(rows):
-        for c, values in enumerate(fields):
-            axes = figure.add_subplot(
-                len(rows), len(columns), r * len(columns) + c + 1, projection="3d"
-            )
-            _draw(axes, values, level, lengths)
-            if r == 0:
-                axes.set_title(columns[c], fontsize=10, pad=-2, color="#222")
-            if c == 0:
-                axes.text2D(-0.06, 0.5, label, transform=axes.transAxes, rotation=90,
-                            va="center", ha="center", fontsize=10, color="#222", parse_math=False)
-    figure.subplots_adjust(left=0.03, right=1, bottom=0, top=0.95, wspace=-0.02, hspace=0)
+    for column, values in enumerate(fields, start=1):
+        axes = figure.add_subplot(1, len(fields), column, projection="3d")
+        _draw(axes, values, level, lengths)
+    figure.subplots_adjust(left=0, right=1, bottom=0.01, top=0.99, wspace=0)
     buffer = io.BytesIO()
     figure.savefig(buffer, format="png")
     return buffer.getvalue()
 
 
+def _slopes(values: np.ndarray, places: np.ndarray) -> np.ndarray:
+    """Unit gradients between grid points: smooth, where the normals of slivers are not."""
+    slopes = [(np.roll(values, -1, a) - np.roll(values, 1, a)) / 2 for a in range(3)]
+    found = np.stack(
+        [map_coordinates(s, places.T, order=1, mode="grid-wrap") for s in slopes], axis=1
+    )
+    return found / np.maximum(np.linalg.norm(found, axis=1, keepdims=True), 1e-12)
+
+
 def _draw(axes, values: np.ndarray, level: float, lengths: tuple[float, ...]) -> None:
     faces, colours = [], []
     for sign, colour in ((1, POSITIVE), (-1, NEGATIVE)):
-        found = isosurface(sign * values, level) if np.isfinite(values).all() else []
+        if not np.isfinite(values).all():
+            continue
+        found = isosurface(sign * values, level)
         if len(found):
-            normal = np.cross(found[:, 1] - found[:, 0], found[:, 2] - found[:, 0])
-            normal /= np.maximum(np.linalg.norm(normal, axis=1, keepdims=True), 1e-12)
-            bright = 0.62 + 0.38 * (normal @ _LIGHT)
+            normal = _slopes(values, found.mean(axis=1))
+            # Lit from both sides: where a surface ends at a face of the box, one looks inside.
+            normal *= np.where(normal @ _VIEW < 0, -1, 1)[:, None]
+            bright = 0.58 + 0.42 * np.clip(normal @ _LIGHT, -0.4, 1)
             faces.append(found * (np.array(lengths) / np.array(values.shape)))
             colours.append(np.clip(np.array(to_rgb(colour)) * bright[:, None], 0, 1))
     if faces:
         axes.add_collection3d(
-            Poly3DCollection(np.concatenate(faces), facecolors=np.concatenate(colours), linewidths=0)
+            # Edges in the colour of their face close the seams that smoothing leaves.
+            Poly3DCollection(
+                np.concatenate(faces),
+                facecolors=np.concatenate(colours),
+                edgecolors=np.concatenate(colours),
+                linewidths=0.4,
+            )
         )
     axes.set(xlim=(0, lengths[0]), ylim=(0, lengths[1]), zlim=(0, lengths[2]))
-    axes.set_box_aspect(lengths, zoom=1.12)
-    axes.view_init(elev=22, azim=-58)
-    axes.tick_params(labelsize=6, pad=-4, colors="#555")
-    for axis, name, length in zip((axes.xaxis, axes.yaxis, axes.zaxis), "xyz", lengths, strict=True):
-        axis.set_ticks([0, length])
-        axis.set_tick_params(which="both", length=0)
-        axis.pane.set(facecolor="#f6f6f6", edgecolor="#cccccc")
-        axis.set_label_text(name, fontsize=7, color="#555")
-        axis.labelpad = -14
-    axes.grid(False)
+    axes.set_box_aspect(lengths, zoom=1.08)
+    axes.view_init(elev=_ELEVATION, azim=_AZIMUTH)
+    axes.set_axis_off()
+    axes.patch.set_alpha(0)
+    ends = _CORNERS * np.array(lengths)
+    for a, b in ((i, i | bit) for i in range(8) for bit in (1, 2, 4) if not i & bit):
+        # The corner away from the viewer is at x = 0 and y = L: its edges lie behind.
+        hidden = {a, b} & {0b010}
+        axes.plot(
+            *ends[[a, b]].T,
+            color=_EDGE,
+            linewidth=0.5 if hidden else 0.8,
+            linestyle=":" if hidden else "-",
+        )
+    for name, at in (("x", (0.5, -0.1, 0)), ("y", (1.1, 0.5, 0)), ("z", (1.06, 1.04, 0.5))):
+        axes.text(
+            *np.array(at) * lengths,
+            name,
+            fontsize=8,
+            color=_TEXT,
+            style="italic",
+            ha="center",
+            va="center",
+        )

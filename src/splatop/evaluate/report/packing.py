@@ -38,28 +38,23 @@ def field_scale(values: np.ndarray) -> FieldScale:
     return FieldScale(low, high, False)
 
 
-def quantise_field(values: np.ndarray, scale: FieldScale) -> np.ndarray:
-    """A field of one sign to 0..255 linearly, half a level being 0.2 % of the range.
-
-    A field of both signs as an error is, so that what has decayed to a hundredth still shows.
-    """
-    if scale.signed:
-        return quantise_signed(values, scale.high)
-    levels = (values - scale.low) / scale.range * 255
-    return np.clip(np.rint(levels), 0, 255).astype(np.uint8)
+def quantise_field(frame: np.ndarray) -> tuple[np.ndarray, tuple[float, float]]:
+    """A frame to 0..255 linearly between its own extremes: half a level is 0.2 % of its range."""
+    low, high = float(frame.min()), float(frame.max())
+    levels = (frame - low) / ((high - low) or 1.0) * 255
+    return np.clip(np.rint(levels), 0, 255).astype(np.uint8), (low, high)
 
 
 def error_limit(error: np.ndarray, scale: FieldScale) -> float:
     """The largest error worth telling: beyond the field's range a prediction is off the scale."""
     finite = np.abs(error[np.isfinite(error)])
-    largest = float(finite.max(initial=0.0))
-    return min(largest, scale.range) or 1e-12 * scale.range
+    return min(float(finite.max(initial=0.0)), scale.range)
 
 
 def quantise_signed(values: np.ndarray, limit: float) -> np.ndarray:
     """To 1..255 by the square root, which tells four decades apart; 0 is not finite."""
     finite = np.isfinite(values)
-    share = np.clip(np.where(finite, values, 0.0) / limit, -1, 1)
+    share = np.clip(np.where(finite, values, 0.0) / (limit or 1.0), -1, 1)
     codes = np.rint(_SPAN * np.sign(share) * np.sqrt(np.abs(share))) + _ZERO
     return np.where(finite, codes, 0).astype(np.uint8)
 

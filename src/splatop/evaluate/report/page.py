@@ -24,6 +24,8 @@ from .words import Verdict, verdict
 
 Say = Callable[[str], None]
 
+# One after the other they are one script.
+_SCRIPTS = ("values.js", "curves.js", "gaussians.js", "profile.js", "player.js", "start.js")
 _LINKS = (
     ("verdict", "Verdict"),
     ("player", "Player"),
@@ -132,7 +134,7 @@ def _page(title: str, sections: list[Child], data: dict) -> str:
     body = join(sections)
     links = [tag("a", name, href=f"#{key}") for key, name in _LINKS if f'id="{key}"' in body]
     template = Template(_asset("report.html"))
-    script = _asset("report.js")
+    script = "\n".join(_asset(name) for name in _SCRIPTS)
     # Only this very script may run: the browser itself refuses any that data might smuggle in.
     digest = base64.b64encode(hashlib.sha256(script.encode()).digest()).decode("ascii")
     return template.substitute(
@@ -147,4 +149,8 @@ def _page(title: str, sections: list[Child], data: dict) -> str:
 
 
 def _asset(name: str) -> str:
-    return resources.files(__package__).joinpath("assets", name).read_text(encoding="utf-8")
+    return (
+        resources.files(__name__.rpartition(".")[0])
+        .joinpath("assets", name)
+        .read_text(encoding="utf-8")
+    )

@@ -2,6 +2,7 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
@@ -14,9 +15,9 @@ from ...benchmarks import BENCHMARKS
 from ...data import Trajectories, open_trajectories
 from ...errors import SplatopError
 from ...grid import Grid
-from ..coefficients import identified_coefficients
+from ..coefficients import identified
 from ..evaluation import check_model_fits
-from ..reference import ReferenceTrajectories
+from ..reference import ReferenceTrajectories, SomeTrajectories
 from .runs import Entry, Run
 
 MOST_FRAMES = 41
@@ -34,6 +35,7 @@ class Rollout:
     states: np.ndarray  # (F, C, *N) on the data's grid
     rl2: tuple[float | None, ...]  # steps 1, 2, ...; None once it diverged
     coefficients: dict[str, float]
+    intervals: dict[str, tuple[float, float]]  # 95 %, of what was identified
 
 
 @dataclass(frozen=True)
@@ -149,18 +151,20 @@ def _roll_out(
     entry: Entry, source: Trajectories, index: int, truth: np.ndarray, shown: np.ndarray
 ) -> Rollout:
     model = entry.model
-    own = identified_coefficients(model, source, index)
+    found = identified(model, SomeTrajectories(source, [index]))
+    own = {name: float(found[0].estimates[name]) for name in model.spec.unknown} if found else {}
+    intervals = {name: found[0].intervals[name] for name in own}
     coefficients = model.complete({k: jnp.asarray(v, jnp.float32) for k, v in own.items()})
     states, errors = [truth[0]], []
     u = jnp.asarray(truth[0])
-    for start, end in zip(shown[:-1], shown[1:], strict=True):
-        u, found = _advance(model.stepper, u, truth[start + 1 : end + 1], coefficients)
+    for start, end in pairwise(shown):
+        u, relative = _advance(model.stepper, u, truth[start + 1 : end + 1], coefficients)
         states.append(np.asarray(u))
-        errors += [float(e) if np.isfinite(e) else None for e in np.asarray(found)]
+        errors += [float(e) if np.isfinite(e) else None for e in np.asarray(relative)]
     diverged = entry.metrics.per_trajectory.get("diverged_step") or []
     lost = diverged[index] if index < len(diverged) else None
     kept = tuple(None if lost is not None and k >= lost else e for k, e in enumerate(errors, 1))
-    return Rollout(entry.label, np.stack(states), kept, own)
+    return Rollout(entry.label, np.stack(states), kept, own, intervals)
 
 
 @eqx.filter_jit
@@ -172,4 +176,3 @@ def _advance(stepper, u, truth, coefficients):
         return u, jnp.linalg.norm(u - reference) / jnp.linalg.norm(reference)
 
     return jax.lax.scan(step, u, truth)
-

@@ -11,31 +11,36 @@ from .isosurface import LEVEL, draw_isosurfaces
 from .markup import Child, Html, tag
 from .packing import error_limit, field_scale, pack_bytes, quantise_field, quantise_signed
 from .pictures import DIVERGING, ERROR, SEQUENTIAL, colour_table, png_address
-from .playback import Playback, shown_points, strides, thinned
+from .playback import Playback, Rollout, shown_points, strides, thinned
 from .runs import Entry
 
 AXES = "xyz"
 
 
 def player_data(playback: Playback, shown: Sequence[Entry]) -> dict[str, Any]:
-    """Frames in 8 bits and Gaussians, with the scales that turn them back into values."""
+    """Frames in 8 bits, each on a scale of its own, and Gaussians, as the script reads them."""
     points = playback.grid.points
     reference = thinned(playback.reference, points)
     channels = range(reference.shape[1])
     scales = [field_scale(reference[:, c]) for c in channels]
-    codes = np.stack([quantise_field(reference[:, c], scales[c]) for c in channels], axis=1)
+    codes = np.empty(reference.shape, np.uint8)
+    ranges = [[(0.0, 0.0) for _ in channels] for _ in reference]
+    for k, c in np.ndindex(codes.shape[:2]):
+        codes[k, c], ranges[k][c] = quantise_field(reference[k, c])
     models = []
     for entry, rollout in zip(shown, playback.rollouts, strict=True):
         with np.errstate(all="ignore"):
             error = thinned(rollout.states, points).astype(float) - reference
-        limits = [error_limit(error[:, c], scales[c]) for c in channels]
-        packed = np.stack([quantise_signed(error[:, c], limits[c]) for c in channels], axis=1)
+        limits = [[error_limit(frame[c], scales[c]) for c in channels] for frame in error]
+        packed = np.empty(codes.shape, np.uint8)
+        for k, c in np.ndindex(codes.shape[:2]):
+            packed[k, c] = quantise_signed(error[k, c], limits[k][c])
         models.append(
             {
                 "label": entry.label,
                 "error": pack_bytes(packed),
                 "limits": limits,
-                "rl2": [None if e is None else float(f"{e:.4g}") for e in _at_frames(playback, rollout)],
+                "rl2": _errors_at_frames(playback, rollout),
                 "gaussians": packed_gaussians(entry.model, rollout.states),
             }
         )
@@ -50,6 +55,7 @@ def player_data(playback: Playback, shown: Sequence[Entry]) -> dict[str, Any]:
         "fields": list(playback.fields),
         "scales": [{"low": s.low, "high": s.high, "signed": s.signed} for s in scales],
         "reference": pack_bytes(codes),
+        "ranges": ranges,
         "models": models,
         "tables": {
             "sequential": colour_table(SEQUENTIAL),
@@ -59,8 +65,9 @@ def player_data(playback: Playback, shown: Sequence[Entry]) -> dict[str, Any]:
     }
 
 
-def _at_frames(playback: Playback, rollout) -> list[float | None]:
-    return [0.0 if step == 0 else rollout.rl2[step - 1] for step in playback.steps]
+def _errors_at_frames(playback: Playback, rollout: Rollout) -> list[float | None]:
+    errors = [0.0 if step == 0 else rollout.rl2[step - 1] for step in playback.steps]
+    return [None if error is None else float(f"{error:.4g}") for error in errors]
 
 
 def player_section(playback: Playback, data: dict[str, Any], shown: Sequence[Entry]) -> Html:
@@ -71,8 +78,16 @@ def player_section(playback: Playback, data: dict[str, Any], shown: Sequence[Ent
             "div",
             tag("button", "▶ Play", id="play", type="button", aria_pressed="false"),
             tag("label", "Time", for_="time", class_="sr"),
-            tag("input", id="time", type="range", min=0, max=len(playback.steps) - 1, value=0,
-                step=1, aria_label="Time"),
+            tag(
+                "input",
+                id="time",
+                type="range",
+                min=0,
+                max=len(playback.steps) - 1,
+                value=0,
+                step=1,
+                aria_label="Time",
+            ),
             tag("output", id="now", for_="time"),
             class_="transport",
         ),
@@ -81,10 +96,8 @@ def player_section(playback: Playback, data: dict[str, Any], shown: Sequence[Ent
             _choice("model", "Model", [entry.label for entry in shown]),
             _choice("field", "Field", list(playback.fields)) if len(playback.fields) > 1 else None,
             *(_slice_controls(data["points"]) if dims == 3 else ()),
-            _choice("colours", "Colours", ["fixed over time", "fitted to each frame"])
-            if dims > 1
-            else None,
-            _choice("scale", "Error", ["signed", "magnitude, log"]),
+            _choice("colours", "Colours", ["fixed", "per frame"]) if dims > 1 else None,
+            _choice("scale", "Error", ["signed", "log magnitude"]),
             tag(
                 "label",
                 tag("input", id="gaussians", type="checkbox"),
@@ -106,16 +119,35 @@ def player_section(playback: Playback, data: dict[str, Any], shown: Sequence[Ent
         class_=f"panels d{dims}",
     )
     profile = (
-        tag("div", tag("canvas", id="profile", width=1160, height=230, role="img",
-                       aria_label="Profile at the chosen time"), class_="profile")
+        tag(
+            "div",
+            tag(
+                "canvas",
+                id="profile",
+                width=1160,
+                height=230,
+                role="img",
+                aria_label="Profile at the chosen time",
+            ),
+            class_="profile",
+        )
         if dims == 1
         else None
     )
     return section(
         "player",
         "Reference and prediction, side by side",
-        tag("div", *controls, panels, profile, class_="player", data_ready="no", tabindex=0,
-            role="group", aria_label="Player: left and right move in time, space plays"),
+        tag(
+            "div",
+            *controls,
+            panels,
+            profile,
+            class_="player",
+            data_ready="no",
+            tabindex=0,
+            role="group",
+            aria_label="Player: left and right move in time, space plays",
+        ),
         tag("p", _caption(playback, has_gaussians, dims), class_="note"),
     )
 
@@ -129,16 +161,20 @@ def _caption(playback: Playback, has_gaussians: bool, dims: int) -> str:
         2: "",
         3: "A slice through the volume. ",
     }[dims]
-    gaussians = {
-        1: "Gaussians are drawn as bars from μ − σ to μ + σ. ",
-        2: "Gaussians are drawn as their 1σ ellipses over the prediction, opaque where their "
-           "amplitude is large, solid where it is positive, dashed where negative. ",
-        3: "Gaussians are drawn where their 1σ ellipsoids cut the slice. ",
-    }[dims] if has_gaussians else ""
+    gaussians = (
+        {
+            1: "Gaussians are drawn as bars from μ − σ to μ + σ. ",
+            2: "Gaussians are drawn as their 1σ ellipses over the prediction, opaque where their "
+            "amplitude is large, solid where it is positive, dashed where negative. ",
+            3: "Gaussians are drawn where their 1σ ellipsoids cut the slice. ",
+        }[dims]
+        if has_gaussians
+        else ""
+    )
     return (
         f"Trajectory {playback.trajectory} of {playback.source} on {held} points{every}. {view}"
-        f"Reference and prediction share one colour scale, fixed over time unless chosen otherwise. "
-        f"{gaussians}"
+        "Reference and prediction share one colour scale, fixed over time unless chosen "
+        f"otherwise. {gaussians}"
         "Keys: left and right move in time, space plays."
     )
 
@@ -158,9 +194,21 @@ def _choice(identifier: str, label: str, options: Sequence[str]) -> Html:
 def _slice_controls(points: Sequence[int]) -> tuple[Child, ...]:
     return (
         _choice("axis", "Slice across", ["z", "y", "x"]),
-        tag("label", "at ", tag("input", id="slice", type="range", min=0, max=points[2] - 1,
-                                value=points[2] // 2, aria_label="Position of the slice"),
-            tag("output", id="slice-at", for_="slice"), class_="slice"),
+        tag(
+            "label",
+            "at ",
+            tag(
+                "input",
+                id="slice",
+                type="range",
+                min=0,
+                max=points[2] - 1,
+                value=points[2] // 2,
+                aria_label="Position of the slice",
+            ),
+            tag("output", id="slice-at", for_="slice"),
+            class_="slice",
+        ),
     )
 
 
@@ -196,20 +244,29 @@ def isosurface_section(playback: Playback, shown: Sequence[Entry]) -> Html | Non
     for entry, rollout in list(zip(shown, playback.rollouts, strict=True))[:4]:
         rows.append((entry.label, [thinned(rollout.states[k, 0], points) for k in picked]))
     times = [f"t = {playback.steps[k] * playback.dt:g}" for k in picked]
-    png = draw_isosurfaces(rows, times, level=level, lengths=playback.grid.lengths)
-    field = playback.fields[0]
-    alternative = f"Isosurfaces of {field} at {', '.join(times)}: reference above the models"
+    field, lengths = playback.fields[0], playback.grid.lengths
+    strips = []
+    for label, fields in rows:
+        png = draw_isosurfaces(fields, level=level, lengths=lengths)
+        alternative = f"Isosurfaces of {field} at {', '.join(times)}, {label}"
+        strips += [tag("p", label), tag("img", src=png_address(png), alt=alternative)]
     return section(
         "isosurfaces",
         "Isosurfaces",
         tag(
             "figure",
-            tag("img", src=png_address(png), alt=alternative, class_="plate"),
+            tag(
+                "div",
+                tag("p", "at time"),
+                tag("div", *(tag("span", time) for time in times), class_="times"),
+                *strips,
+                class_="strips",
+            ),
             tag(
                 "figcaption",
-                f"Surfaces {field} = +{level:.3g} (red) and −{level:.3g} (blue). Rows, from above: "
-                f"{', '.join(label for label, _ in rows)}. The view and the levels are the same "
-                "in all pictures.",
+                f"Surfaces {field} = +{level:.3g} (red) and −{level:.3g} (blue) in the box of "
+                f"{' × '.join(f'{length:g}' for length in lengths)}. The view and the levels are "
+                "the same in all pictures.",
             ),
             class_="panel",
         ),

@@ -147,7 +147,9 @@ def _read_config(path: Path) -> dict[str, Any]:
     except (json.JSONDecodeError, UnicodeDecodeError) as error:
         raise SplatopError(f"expected JSON in '{path}', got something else ({error})") from error
     if not isinstance(config, dict):
-        raise SplatopError(f"expected the settings of a run in '{path}', got {type(config).__name__}")
+        raise SplatopError(
+            f"expected the settings of a run in '{path}', got {type(config).__name__}"
+        )
     return config
 
 

@@ -14,7 +14,8 @@ from .words import Verdict, number, percent
 
 def page_title(runs: Sequence[Run]) -> str:
     benchmark = BENCHMARKS.get(runs[0].model.spec.benchmark or "")
-    subject = benchmark.title if benchmark else f"Fields {', '.join(runs[0].model.spec.fields)}"
+    spec = runs[0].model.spec
+    subject = benchmark.title if benchmark else f"A {spec.dims}D model of {', '.join(spec.fields)}"
     return subject if len(runs) == 1 else f"{subject}: {len(runs)} runs compared"
 
 
@@ -66,14 +67,18 @@ def _tiles(run: Run) -> Html:
         ("signal to noise", _with_unit(metrics.psnr_mean, "dB", 1), "PSNR, mean"),
         ("spectral error", number(metrics.spectral_error), "time-averaged"),
         ("correlated until", _correlated(metrics), "correlation above 0.9"),
-        ("cost of a step", _with_unit(metrics.cost_ms_per_step, "ms", 2), "minimum of five"),
+        ("cost of a step", _with_unit(metrics.cost_ms_per_step, "ms", 1), "minimum of five"),
         ("parameters", _count(run.model.parameters), "without encoder"),
     ]
     return tag(
         "ul",
         *(
-            tag("li", tag("span", name, class_="name"), tag("span", value, class_="value"),
-                tag("span", note, class_="unit"))
+            tag(
+                "li",
+                tag("span", name, class_="name"),
+                tag("span", value, class_="value"),
+                tag("span", note, class_="unit"),
+            )
             for name, value, note in tiles
         ),
         class_="tiles",
@@ -116,23 +121,32 @@ _COLUMNS = (
     _Column("spectral error", lambda m: number(m.spectral_error), lambda m: m.spectral_error),
     _Column("rL2 > 0.1", lambda m: _step(m.step_above), lambda m: None),
     _Column("correlation < 0.9", lambda m: _step(m.correlation_time.get("0.9")), lambda m: None),
-    _Column("energy drift", lambda m: _signed(m.energy_drift),
-            lambda m: None if m.energy_drift is None else abs(m.energy_drift)),
+    _Column(
+        "energy drift",
+        lambda m: _signed(m.energy_drift),
+        lambda m: None if m.energy_drift is None else abs(m.energy_drift),
+    ),
     _Column("ms per step", lambda m: number(m.cost_ms_per_step), lambda m: m.cost_ms_per_step),
 )
 
 
 def comparison_section(shown: Sequence[Entry], published: Sequence[PublishedRollout]) -> Html:
     """One row per model; published numbers below, labelled as such."""
-    best = {
-        column.title: _best(column, [entry.metrics for entry in shown]) for column in _COLUMNS
-    }
+    best = {column.title: _best(column, [entry.metrics for entry in shown]) for column in _COLUMNS}
     rows = [_row(entry, best) for entry in shown]
     width = len(_COLUMNS) + 2
     if published:
         rows.append(
-            tag("tr", tag("th", "published in the paper, at its own size and grid",
-                          colspan=width, scope="rowgroup"), class_="group")
+            tag(
+                "tr",
+                tag(
+                    "th",
+                    "published in the paper, at its own size and grid",
+                    colspan=width,
+                    scope="rowgroup",
+                ),
+                class_="group",
+            )
         )
         rows += [_published_row(row) for row in published]
     head = tag(
@@ -160,8 +174,11 @@ def comparison_section(shown: Sequence[Entry], published: Sequence[PublishedRoll
 def _row(entry: Entry, best: dict[str, float | None]) -> Html:
     metrics = entry.metrics
     swatch = tag(
-        "svg", tag("line", class_=f"curve {entry.style}", x1=0, x2=26, y1=5, y2=5),
-        viewBox="0 0 26 10", class_="swatch", aria_hidden="true",
+        "svg",
+        tag("line", class_=f"curve {entry.style}", x1=0, x2=26, y1=5, y2=5),
+        viewBox="0 0 26 10",
+        class_="swatch",
+        aria_hidden="true",
     )
     cells: list[Child] = [tag("th", swatch, entry.label, scope="row")]
     count = entry.model.parameters

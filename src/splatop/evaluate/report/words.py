@@ -65,7 +65,7 @@ def _one(run: Run, published: float | None) -> Verdict:
             (
                 _divergence(metrics),
                 *_physics(run),
-                "A rollout that diverged has no mean error; the curves end where it left the range.",
+                "A rollout that diverged has no mean error: its curve ends at that step.",
             ),
             "bad",
         )
@@ -75,8 +75,10 @@ def _one(run: Run, published: float | None) -> Verdict:
         sentences.append(_against_paper(metrics, published))
     error = metrics.rl2_mean or 0.0
     idle = (
-        alone is not None and alone.rl2_mean is not None
-        and error > alone.rl2_mean * (1 - NOTABLE) and error > NEGLIGIBLE
+        alone is not None
+        and alone.rl2_mean is not None
+        and error > alone.rl2_mean * (1 - NOTABLE)
+        and error > NEGLIGIBLE
     )
     tone = "mixed" if idle or error > 0.1 else "good"
     return Verdict(
@@ -107,24 +109,37 @@ def _several(runs: Sequence[Run], shown: Sequence[Entry], published: float | Non
             )
             + "."
         )
+    many = sum(run.is_surrogate for run in runs) > 1
     for run in finished:
-        lead = f"{run.label}: " if sum(r.is_surrogate for r in runs) > 1 else ""
-        sentences += [lead + sentence for sentence in _physics(run)]
+        sentences += [
+            f"{run.label}: {said[0].lower()}{said[1:]}" if many else said for said in _physics(run)
+        ]
     if published is not None and any(run.is_surrogate for run in finished):
         first = next(run for run in finished if run.is_surrogate)
-        sentences.append(_against_paper(first.metrics, published))
+        sentences.append(_against_paper(first.metrics, published, first.label))
     against = f", against {percent(rest[0].metrics.rl2_mean)} for {rest[0].label}" if rest else ""
-    return Verdict(
-        f"{best.label} is the most accurate: off by {percent(best.metrics.rl2_mean)} on average"
-        f"{against}.",
-        (*sentences, *failures),
-        "mixed" if lost else "good",
+    alone = [e for e in shown if e.is_physics_alone and e.metrics.rl2_mean is not None]
+    better = min(alone, key=lambda e: e.metrics.rl2_mean or 0.0, default=None)
+    error = best.metrics.rl2_mean or 0.0
+    beaten = (
+        better is not None
+        and error > NEGLIGIBLE
+        and (better.metrics.rl2_mean or 0.0) < error * (1 - NOTABLE)
     )
+    headline = f"{best.label} is the most accurate: off by {percent(error)} on average{against}."
+    if better is not None and beaten:
+        headline = (
+            f"{best.label} is the most accurate run, off by {percent(error)} on average, but "
+            f"{better.label} reaches {percent(better.metrics.rl2_mean)}."
+        )
+    return Verdict(headline, (*sentences, *failures), "mixed" if lost or beaten else "good")
 
 
 def _accuracy(metrics: Metrics, lead: str = "") -> str:
-    spread = "" if metrics.rl2_std is None or metrics.trajectories == 1 else (
-        f" (± {percent(metrics.rl2_std)} from trajectory to trajectory)"
+    spread = (
+        ""
+        if metrics.rl2_std is None or metrics.trajectories == 1
+        else (f" (± {percent(metrics.rl2_std)} from trajectory to trajectory)")
     )
     start = f"{lead} the prediction" if lead else "The prediction"
     worst = [e for e in metrics.per_trajectory.get("rl2") or [] if e is not None]
@@ -166,18 +181,25 @@ def _physics(run: Run) -> list[str]:
     change = 1 - metrics.rl2_mean / alone.rl2_mean if alone.rl2_mean else 0.0
     said = f"Physics alone comes to {percent(alone.rl2_mean)}"
     if change > NOTABLE:
-        return [f"{said}: the operator removes {100 * change:.0f} % of that error{cost}, so it "
-                "earns its place."]
+        return [
+            f"{said}: the operator removes {100 * change:.0f} % of that error{cost}, so it "
+            "earns its place."
+        ]
     if change < -NOTABLE:
-        return [f"{said}: the operator makes it worse{cost}; use the physics alone, or train "
-                "longer."]
-    return [f"{said}: the operator changes that by less than a tenth{cost}, so it hardly earns its "
-            "place; the physics would do alone."]
+        return [
+            f"{said}: the operator makes it worse{cost}; use the physics alone, or train longer."
+        ]
+    return [
+        f"{said}: the operator changes that by less than a tenth{cost}, so it hardly earns its "
+        "place; the physics would do alone."
+    ]
 
 
 def _cost(metrics: Metrics, alone: Metrics) -> str:
     a, b = metrics.cost_ms_per_step, alone.cost_ms_per_step
-    return f" at {a / b:.1f} times the cost of a step" if a and b else ""
+    if not a or not b:
+        return ""
+    return f" at {a / b:.1f} times the cost of a step" if a > 1.05 * b else " at the same cost"
 
 
 def _horizon(metrics: Metrics) -> str:
@@ -187,7 +209,7 @@ def _horizon(metrics: Metrics) -> str:
     return f"{text}, and the mean error stays below 10 % throughout."
 
 
-def _against_paper(metrics: Metrics, published: float) -> str:
+def _against_paper(metrics: Metrics, published: float, label: str = "this run") -> str:
     ours = metrics.rl2_mean
     if ours is None:
         return f"The paper reports {percent(published)} for this benchmark."
@@ -197,10 +219,11 @@ def _against_paper(metrics: Metrics, published: float) -> str:
         compared = f"{1 / ratio:.0f} times smaller"
     points = metrics.data.get("points") or []
     grid = " × ".join(str(n) for n in points)
+    where = f" on {grid} points" if grid else ""
     return (
-        f"The paper publishes {percent(published)} for its surrogate on this benchmark: the error of "
-        f"this run is {compared} (paper: 30 trajectories of 200 steps on its own grid; here {metrics.trajectories} of "
-        f"{metrics.steps}" + (f" on {grid} points)." if grid else ").")
+        f"The paper publishes {percent(published)} for its surrogate on this benchmark: the error "
+        f"of {label} is {compared} (paper: 30 trajectories of 200 steps on its own grid; here "
+        f"{metrics.trajectories} of {metrics.steps}{where})."
     )
 
 
