@@ -3,7 +3,7 @@ PYTHON ?= python3
 BIN := .venv/bin
 READY := .venv/.ready
 
-.PHONY: demo test test-all lint clean
+.PHONY: demo test test-all lint results measure clean
 
 $(READY): pyproject.toml
 	$(PYTHON) -c 'import sys; assert sys.version_info >= (3, 11), "splatop needs Python 3.11 or later"'
@@ -24,6 +24,12 @@ lint: $(READY)
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
 	$(BIN)/pyright
+
+results: $(READY)
+	$(BIN)/python tools/results.py
+
+measure: $(READY)  # hours: trains what ships and measures it
+	$(BIN)/python tools/measure.py
 
 clean:
 	rm -rf .venv demo build dist
