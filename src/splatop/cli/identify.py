@@ -3,7 +3,6 @@
 import math
 import time
 from collections import Counter
-from pathlib import Path
 from typing import Annotated, Any
 
 import numpy as np
@@ -181,9 +180,9 @@ def _finite(value: float) -> float | None:
 
 def _print(summary: dict[str, Any], seconds: float) -> None:
     rows = summary["trajectories"]
-    table = Table("trajectory", "coefficient", box=None)
-    for title in ("estimate", "low (95 %)", "high (95 %)", "true", "error"):
-        table.add_column(title, justify="right")
+    table = Table("no.", "name", title="95 % intervals", box=None)
+    for title in ("estimate", "low", "high", "true", "error"):
+        table.add_column(title, justify="right", no_wrap=True)
     for index, row in enumerate(rows[:_ROWS]):
         for name, cell in row.items():
             values = (cell[key] for key in ("estimate", "low", "high", "true"))

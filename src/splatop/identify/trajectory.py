@@ -57,7 +57,7 @@ def fit(problem: Problem, reduced: Reduced, start: np.ndarray) -> Fit:
         freedom=steps * reduced.freedom - len(x),
         dims=problem.grid.dims,
         rounding=problem.precision * float(np.linalg.norm(aged)),
-        white=float(np.sum(residual**2)) <= _EXPLAINED * expected**2,
+        white=bool(np.sum(residual**2) <= _EXPLAINED * expected**2),
     )
     change = max(reduced.change, 1e-300)
     return Fit(x, found, float(np.linalg.norm(residual)) / change, expected / change)

@@ -1,0 +1,184 @@
+"""The parts identification is made of, each against a slow twin or a formula."""
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+
+from splatop.derivative import gradient, laplacian
+from splatop.encoders import LatticeEncoder
+from splatop.equation import Advection, Diffusion, Equation
+from splatop.identify import add_noise, lattice_jets
+from splatop.identify.noise import measure, project
+from splatop.identify.problem import pose, reduce
+from splatop.identify.propagate import named, propagator, settings_for
+from splatop.identify.regression import central_difference
+from splatop.identify.uncertainty import levenberg_marquardt, solve, spread
+from splatop.identify.weak import time_tests
+from splatop.jets import SpectralJets, SplatJets
+from splatop.spectral import BoxFilter
+
+EQUATION = Equation((Advection(), Diffusion()))
+JETS = lattice_jets((3, 3), (1.0, 1.0))
+
+
+def waves(points: int, band: int, seed: int = 0) -> np.ndarray:
+    """A random field `(1, N, N)` of modes `|k_i| <= band`, zero mean, standard deviation 1."""
+    k = np.abs(np.fft.fftfreq(points, 1 / points))
+    inside = (k[:, None] <= band) & (k[None] <= band) & (k[:, None] + k[None] > 0)
+    white = np.random.default_rng(seed).normal(size=(points, points))
+    field = np.fft.ifft2(inside * np.fft.fft2(white)).real
+    return (field / field.std())[None]
+
+
+def test_seven_frames_give_the_stencil_of_the_paper():
+    assert central_difference(7) * 60 == pytest.approx([-1, 9, -45, 0, 45, -9, 1], abs=1e-12)
+
+
+@pytest.mark.parametrize("frames", [3, 5, 7, 9, 11])
+def test_central_differences_are_exact_for_polynomials_of_their_order(frames):
+    t = np.arange(frames) - frames // 2
+    for power in range(frames):
+        slope = central_difference(frames) @ t.astype(float) ** power
+        assert slope == pytest.approx(float(power == 1), abs=1e-9)
+
+
+@pytest.mark.parametrize("frames", [5, 7])
+def test_time_tests_integrate_by_parts_exactly(frames):
+    # Σ b_n u_n = Σ a_n u'_n for polynomials up to degree 2 (frames - 1), twice a stencil's order.
+    values, slopes = (one[0] for one in time_tests(frames))
+    t = np.arange(frames) - (frames - 1) / 2
+    for power in range(1, 2 * (frames - 1) + 1):
+        left, right = slopes @ t**power, values @ (power * t ** (power - 1))
+        assert left == pytest.approx(right, rel=1e-9, abs=1e-9)
+    too_high = 2 * (frames - 1) + 1
+    assert slopes @ t**too_high != pytest.approx(
+        values @ (too_high * t ** (too_high - 1)), rel=1e-3
+    )
+
+
+def test_time_tests_slide_over_longer_windows():
+    values, slopes = time_tests(9)
+    assert values.shape == slopes.shape == (3, 9)
+    assert values.sum(axis=1) == pytest.approx(1.0)
+    assert slopes.sum(axis=1) == pytest.approx(0.0, abs=1e-12)
+
+
+@pytest.mark.parametrize("level", [1e-3, 0.05, 0.5])
+def test_noise_and_band_are_measured(level):
+    # The floor is a median over more than 1,000 modes of 7 frames: good to 2 %.
+    frames = np.stack([waves(64, 5, seed=0) * (1 - 0.01 * n) for n in range(7)])
+    seen = measure(add_noise(frames, level, 1))
+    assert seen.relative_noise == pytest.approx(level, rel=0.05)
+    assert seen.scale == pytest.approx(0.97, rel=0.02)
+    assert seen.band == (5, 5)
+
+
+def test_clean_frames_have_no_noise():
+    frames = np.stack([waves(64, 5)] * 7).astype(np.float32).astype(float)
+    assert measure(frames).relative_noise < 1e-6
+    assert measure(frames).band == (5, 5)
+
+
+def test_projection_keeps_the_band_and_nothing_else():
+    u = waves(48, 4)
+    assert project(u, (4, 4), (12, 12)) == pytest.approx(u[:, ::4, ::4], abs=1e-12)
+    beyond = waves(48, 9) - project(waves(48, 9), (4, 4), (48, 48))
+    assert project(beyond, (4, 4), (12, 12)) == pytest.approx(0.0, abs=1e-12)
+
+
+def test_a_lattice_that_carries_the_band_differentiates_like_fourier_modes():
+    # Why the refinement may use Fourier modes for a lattice: mode k of A anchors is mirrored at
+    # A - k with weight exp(-2π²σ²((A - k)² - k²)) = 3e-11 here (k = 3, A = 20, σ = 1.2/20).
+    with jax.enable_x64(True):
+        u = jnp.asarray(waves(40, 3))
+        wanted = (*gradient(2), laplacian(2))
+        spectral = SpectralJets((1.0, 1.0), BoxFilter((3.0, 3.0)))(u, wanted)
+        lattice = SplatJets(
+            encoder=LatticeEncoder((20, 20)), lengths=(1.0, 1.0), filter=BoxFilter((3.0, 3.0))
+        )(u, wanted)
+        for one in wanted:
+            size = float(jnp.abs(spectral[one]).max())
+            assert np.asarray(lattice[one]) == pytest.approx(
+                np.asarray(spectral[one]), abs=1e-8 * size
+            )
+
+
+def test_multipliers_of_modes_are_the_physics():
+    # The fast twin of Φ for linear equations, to rounding.
+    frames = np.stack([waves(32, 3) * (1 - 0.01 * n) for n in range(3)])
+    x = np.array([0.03, 1e-3])
+    with jax.enable_x64(True):
+        problem = pose(EQUATION, JETS, frames, 1.0)
+        reduced = reduce(problem)
+        settings = settings_for(problem, reduced, x)
+        assert settings.modal
+        coefficients = named(problem.unknown, jnp.asarray(x), {})
+        u = jnp.asarray(reduced.states[0])
+        fast, slow = (
+            propagator(EQUATION, reduced, coefficients, settings._replace(modal=modal))(u)
+            for modal in (True, False)
+        )
+        assert np.asarray(fast) == pytest.approx(np.asarray(slow), abs=1e-12)
+
+
+def test_a_velocity_field_is_not_mistaken_for_a_constant_one():
+    x = np.arange(16) / 16
+    velocity = np.stack([np.ones((16, 16)), 1 + 0.5 * np.sin(2 * np.pi * x)[:, None] * np.ones(16)])
+    equation = Equation((Advection(velocity=jnp.asarray(velocity, jnp.float32)),))
+    frames = np.stack([waves(32, 3) * (1 - 0.01 * n) for n in range(3)])
+    with jax.enable_x64(True):
+        problem = pose(equation, JETS, frames, 1.0)
+        assert not settings_for(problem, reduce(problem), np.array([0.02])).modal
+
+
+def test_least_squares_does_not_mind_units():
+    generator = np.random.default_rng(0)
+    columns = generator.normal(size=(2, 50)) * np.array([[1e8], [1e-8]])
+    target = np.array([3e-8, 5e8]) @ columns
+    assert solve(columns, target) == pytest.approx([3e-8, 5e8], rel=1e-10)
+
+
+def test_spread_of_white_noise_is_the_textbook_formula():
+    generator = np.random.default_rng(0)
+    columns = generator.normal(size=(2, 4, 1, 16, 16))
+    residual = generator.normal(size=(4, 1, 16, 16))
+    flat = columns.reshape(2, -1)
+    expected = np.linalg.inv(flat @ flat.T) * np.sum(residual**2) / (1024 - 2)
+    found = spread(columns, residual, freedom=1022, dims=2, rounding=0.0, white=True)
+    assert found.covariance == pytest.approx(expected, rel=1e-10)
+    # Clusters of modes say the same of white noise, up to their number: sqrt(2/130) = 12 %.
+    robust = spread(columns, residual, freedom=1022, dims=2, rounding=0.0)
+    assert robust.errors == pytest.approx(found.errors, rel=0.4)
+
+
+def test_spread_sees_that_repeated_errors_are_no_new_information():
+    # The same residual in all four frames, against the same columns: a quarter of the data.
+    generator = np.random.default_rng(1)
+    columns = np.repeat(generator.normal(size=(1, 1, 1, 32, 32)), 4, axis=1)
+    residual = np.repeat(generator.normal(size=(1, 1, 32, 32)), 4, axis=0)
+    naive = spread(columns, residual, freedom=4095, dims=2, rounding=0.0, white=True)
+    robust = spread(columns, residual, freedom=4095, dims=2, rounding=0.0)
+    assert robust.errors[0] == pytest.approx(2 * naive.errors[0], rel=0.2)
+
+
+def test_proportional_columns_are_lost():
+    column = np.random.default_rng(0).normal(size=(1, 1, 1, 8, 8))
+    found = spread(
+        np.concatenate([column, 2 * column]), column[0], freedom=62, dims=2, rounding=0.0
+    )
+    assert found.lost.all()
+    assert np.isinf(found.errors).all()
+
+
+def test_levenberg_marquardt_fits_an_exponential():
+    t = np.linspace(0, 1, 20)
+    target = 1e6 * np.exp(-3 * t)
+
+    def linearise(x):
+        model = x[0] * np.exp(-x[1] * t)
+        return target - model, np.stack([np.exp(-x[1] * t), -t * model])
+
+    x, residual, _ = levenberg_marquardt(linearise, np.array([2e5, 0.5]))
+    assert x == pytest.approx([1e6, 3.0], rel=1e-6)
+    assert np.abs(residual).max() < 1e-3
