@@ -245,20 +245,21 @@ def test_batch_of_batches_and_batch_of_networks():
 
 SHARDED = """
 import jax, jax.numpy as jnp
-from jax.sharding import NamedSharding, PartitionSpec as P
+from jax.sharding import AxisType, NamedSharding, PartitionSpec as P
 from splatop.operators import FNO, batching
 batching.CACHE_BYTES = 1
 network = FNO(2, 1, modes=3, key=jax.random.key(0), zero_projection=False)
 u = jax.random.normal(jax.random.key(1), (8, 1, 12, 12))
 loss = jax.jit(jax.value_and_grad(lambda n, u: jnp.mean(jax.vmap(n)(u) ** 2)))
-mesh = jax.make_mesh((2,), ("batch",))
-spread = jax.device_put(u, NamedSharding(mesh, P("batch")))
-everywhere = jax.device_put(network, NamedSharding(mesh, P()))
-compiled = loss.lower(everywhere, spread).compile().as_text()
-assert "all-gather" not in compiled and "all-to-all" not in compiled
-a, b = loss(network, u), loss(everywhere, spread)
-for x, y in zip(jax.tree.leaves(a), jax.tree.leaves(b)):
-    assert jnp.allclose(x, y, rtol=1e-4, atol=1e-6), (x, y)
+for axis_type in (AxisType.Auto, AxisType.Explicit):
+    mesh = jax.make_mesh((2,), ("batch",), axis_types=(axis_type,))
+    spread = jax.device_put(u, NamedSharding(mesh, P("batch")))
+    everywhere = jax.device_put(network, NamedSharding(mesh, P()))
+    compiled = loss.lower(everywhere, spread).compile().as_text()
+    assert "while" in compiled
+    assert "all-gather" not in compiled and "all-to-all" not in compiled, axis_type
+    for x, y in zip(jax.tree.leaves(loss(network, u)), jax.tree.leaves(loss(everywhere, spread))):
+        assert jnp.allclose(jax.device_get(x), jax.device_get(y), rtol=1e-4, atol=1e-6)
 """
 
 

@@ -34,8 +34,11 @@ def batch_in_pieces(sample_bytes: Callable[..., int]) -> Callable[[Callable], Ca
                 return function(*jax.tree.unflatten(structure, merged))
 
             own = [leaf for leaf, m in zip(leaves, mapped, strict=True) if m]
-            first = [leaf[0] if m else leaf for leaf, m in zip(leaves, mapped, strict=True)]
-            piece = piece_size(size, sample_bytes(*jax.tree.unflatten(structure, first)))
+            shapes = [
+                jax.ShapeDtypeStruct(leaf.shape[int(m) :], leaf.dtype)
+                for leaf, m in zip(leaves, mapped, strict=True)
+            ]
+            piece = piece_size(size, sample_bytes(*jax.tree.unflatten(structure, shapes)))
             out = jax.vmap(one)(own) if piece == size else _map_pieces(one, own, piece)
             return out, jax.tree.map(lambda _: True, out)
 

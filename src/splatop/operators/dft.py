@@ -132,7 +132,7 @@ def _linear_along(axis: int):
     def product(matrix, z):
         before, after = z.shape[:axis], z.shape[axis + 1 :]
         flat = z.reshape(math.prod(before), z.shape[axis], -1)
-        matrices = jnp.broadcast_to(matrix, (flat.shape[0], *matrix.shape))
+        matrices = matrix + jnp.zeros_like(flat[:, :1, :1])  # sharded as the field is
         out = jnp.matmul(matrices, flat, precision=Precision.HIGHEST)
         return out.reshape(*before, matrix.shape[0], *after)
 

@@ -1,5 +1,6 @@
 """The Fourier neural operator of the paper, with `pdequinox.arch.ClassicFNO`'s parameters."""
 
+import math
 from typing import Any
 
 import equinox as eqx
@@ -178,8 +179,9 @@ def _evaluate(
     return jnp.moveaxis(h, -2, 0), tuple(transforms)
 
 
-def _hidden_bytes(network: FNO, u: Field, *_) -> int:
-    return u[0].size * network.lifting_bias.size * u.dtype.itemsize
+def _hidden_bytes(network: Any, u: Any, *_) -> int:
+    """Size of one hidden field, from the shapes of the arguments."""
+    return math.prod(u.shape[1:]) * network.lifting_bias.size * u.dtype.itemsize
 
 
 @batch_in_pieces(_hidden_bytes)
