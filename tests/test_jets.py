@@ -1,0 +1,167 @@
+"""Jet providers: interchangeable, filtered, and each as accurate as it claims."""
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+
+from oracles import random_field, relative, wave
+from splatop.derivative import (
+    bilaplacian,
+    gradient,
+    inverse_laplacian,
+    laplacian,
+    partial,
+    value,
+)
+from splatop.encoders import LatticeEncoder
+from splatop.errors import SplatopError
+from splatop.grid import Grid
+from splatop.jets import FiniteDifferenceJets, Jet, SpectralJets, SplatJets
+from splatop.render import DenseRenderer, FourierRenderer, LocalRenderer
+from splatop.spectral import PassThrough, SharpFilter, SmoothFilter, differentiate
+
+GRID = Grid((36, 40), (1.0, 2.0))
+WANTED = (*gradient(2), laplacian(2), partial(1, 1))
+
+
+def field(band=3):
+    return jnp.asarray(random_field(GRID, band))
+
+
+@pytest.mark.usefixtures("x64")
+def test_spectral_jets_are_exact():
+    u = jnp.asarray(wave(GRID, (3, -5)))
+    jet = SpectralJets(GRID.lengths, PassThrough())(u, (*WANTED, bilaplacian(2)))
+    for d in (*WANTED, bilaplacian(2)):
+        assert relative(jet[d], wave(GRID, (3, -5), d)) < 1e-11
+
+
+@pytest.mark.parametrize(
+    ("ratio", "tolerance"),
+    # The kernel's transform falls to exp(-2π² (ratio k/A)²) at mode k; its alias at A - k is what
+    # the lattice cannot tell apart: exp(-2π² ratio² (1 - 2k/A)) at k/A = 3/16 and below.
+    [(1.0, 1e-4), (1.2, 1e-6)],
+)
+@pytest.mark.usefixtures("x64")
+def test_splat_jets_agree_with_spectral_ones(ratio, tolerance):
+    u, filter = field(), SharpFilter(6.0)
+    splat = SplatJets(LatticeEncoder((16, 16), ratio), GRID.lengths, filter)
+    exact = SpectralJets(GRID.lengths, filter)
+    found, truth = splat(u, WANTED), exact(u, WANTED)
+    for d in WANTED:
+        assert relative(found[d], truth[d]) < tolerance
+
+
+@pytest.mark.usefixtures("x64")
+def test_renderers_fill_the_same_slot():
+    u, encoder, filter = field(), LatticeEncoder((16, 16), 0.6), SharpFilter(4.0)
+    dense, local, fourier = (
+        SplatJets(encoder, GRID.lengths, filter, renderer)(u, WANTED)
+        for renderer in (DenseRenderer(), LocalRenderer(), FourierRenderer())
+    )
+    for d in WANTED:
+        # The window reaches 6.7 σ; the samples alias exp(-2π² (0.6/16)² 28²).
+        assert relative(local[d], dense[d]) < 1e-7
+        assert relative(fourier[d], dense[d]) < 1e-7
+
+
+@pytest.mark.parametrize("accuracy", [2, 4])
+@pytest.mark.parametrize("d", [partial(1, 0), partial(0, 2), partial(3, 0), partial(1, 3)], ids=str)
+@pytest.mark.usefixtures("x64")
+def test_finite_differences_have_their_order(accuracy, d):
+    errors = []
+    for n in (24, 48):
+        grid = Grid((n, n), (1.0, 2.0))
+        jet = FiniteDifferenceJets(grid.lengths, PassThrough(), accuracy)(
+            jnp.asarray(wave(grid, (1, 2))), [d]
+        )
+        errors.append(relative(jet[d], wave(grid, (1, 2), d)))
+    # Halving the spacing divides the error by 2^order; the next order in h adds a few percent.
+    assert np.log2(errors[0] / errors[1]) == pytest.approx(accuracy, abs=0.15)
+
+
+@pytest.mark.usefixtures("x64")
+def test_every_derivative_is_filtered_and_the_state_is_not():
+    u = jnp.asarray(wave(GRID, (2, 1)) + wave(GRID, (9, 0)))
+    filter = SmoothFilter(4.0, 1.0)
+    for provider in (
+        SpectralJets(GRID.lengths, filter),
+        FiniteDifferenceJets(GRID.lengths, filter),
+        SplatJets(LatticeEncoder((24, 24)), GRID.lengths, filter),
+    ):
+        jet = provider(u, [partial(1, 0)])
+        np.testing.assert_array_equal(jet.state, u)
+        # Mode 9 is damped by exp(-25); the lattice leaks mode 9 into 24 - 9 = 15, dropped too.
+        assert relative(jet[partial(1, 0)], wave(GRID, (2, 1), partial(1, 0))) < 5e-3
+
+
+def test_a_value_can_be_asked_for_too():
+    u = field().astype(jnp.float32)
+    jet = SpectralJets(GRID.lengths, SharpFilter(2.0))(u, [value(2)])
+    np.testing.assert_allclose(jet[value(2)], SharpFilter(2.0)(u, GRID.lengths), atol=1e-6)
+
+
+@pytest.mark.usefixtures("x64")
+def test_the_stream_function_of_a_vorticity():
+    u = jnp.asarray(wave(GRID, (2, 1)))
+    d = inverse_laplacian(2)
+    for provider in (
+        SpectralJets(GRID.lengths, PassThrough()),
+        SplatJets(LatticeEncoder((18, 20)), GRID.lengths, SharpFilter(8.0)),
+    ):
+        psi = provider(u, [d])[d]
+        assert relative(differentiate(psi, laplacian(2), GRID.lengths), u) < 1e-6
+
+
+def test_an_absent_derivative_is_named():
+    jet = SpectralJets(GRID.lengths, PassThrough())(field(), [partial(1, 0)])
+    with pytest.raises(SplatopError, match=r"derivative d2y \+ d2x, it holds dx"):
+        jet[laplacian(2)]
+
+
+@pytest.mark.parametrize("d", [inverse_laplacian(2), partial(5, 0)], ids=str)
+def test_finite_differences_refuse_what_they_cannot_give(d):
+    with pytest.raises(SplatopError, match="finite differences give derivatives up to fourth"):
+        FiniteDifferenceJets(GRID.lengths, PassThrough())(field(), [d])
+
+
+@pytest.mark.parametrize("renderer", [DenseRenderer(), LocalRenderer()], ids=["dense", "local"])
+def test_splats_without_fourier_refuse_the_inverse_laplacian(renderer):
+    provider = SplatJets(LatticeEncoder((16, 16)), GRID.lengths, PassThrough(), renderer)
+    with pytest.raises(SplatopError, match="use FourierRenderer"):
+        provider(field(), [inverse_laplacian(2)])
+
+
+def test_only_known_accuracies():
+    with pytest.raises(SplatopError, match="accuracy 2 or 4, got 3"):
+        FiniteDifferenceJets(GRID.lengths, PassThrough(), 3)
+
+
+def providers():
+    return [
+        SpectralJets((1.0, 2.0), PassThrough()),
+        FiniteDifferenceJets((1.0, 2.0), PassThrough()),
+        SplatJets(LatticeEncoder((16, 16)), (1.0, 2.0), PassThrough()),
+    ]
+
+
+@pytest.mark.parametrize("provider", providers(), ids=lambda p: type(p).__name__)
+def test_bad_fields_are_refused(provider):
+    with pytest.raises(SplatopError, match="add a channel axis"):
+        provider(jnp.ones((36, 40)), [])
+    with pytest.raises(SplatopError, match="1 NaN or infinite"):
+        provider(field().at[0, 3, 4].set(jnp.inf), [partial(1, 0)])
+
+
+def test_a_lattice_that_changes_with_the_field_is_refused():
+    with pytest.raises(SplatopError, match=r"LatticeEncoder\.for_field"):
+        SplatJets(LatticeEncoder(), (1.0, 1.0), PassThrough())
+
+
+def test_jets_pass_through_jit():
+    u = field().astype(jnp.float32)
+    jet = jax.jit(lambda u: SpectralJets(GRID.lengths, PassThrough())(u, WANTED))(u)
+    assert isinstance(jet, Jet)
+    assert jet.grid == GRID
+    assert set(jet.values) == set(WANTED)
