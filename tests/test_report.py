@@ -364,7 +364,7 @@ def test_a_divergence_is_told_by_its_step(surrogate_run, folder):
     assert written.verdict.headline == "1 of 2 rollouts diverged, the first at step 5."
     page = written.path.read_text()
     assert "diverged (1 of 2, step 5)" in page
-    assert not re.search(r"\b(nan|inf|None|null)\b", _visible(page), re.IGNORECASE)
+    assert not re.search(r"\b([Nn]a[Nn]|inf|None|null)\b", _visible(page))
 
 
 def _visible(page: str) -> str:
@@ -547,12 +547,21 @@ def ready(page: Page, path: Path) -> None:
 def pixels(page: Page, name: str) -> np.ndarray:
     """What a canvas shows, `(height, width, 3)`."""
     width, height, text = page.evaluate(
-        f"(() => {{ const c = document.getElementById('{name}'); const d = c.getContext('2d')"
-        ".getImageData(0, 0, c.width, c.height).data; let s = ''; "
+        f"(() => {{ const c = document.getElementById('{name}');"
+        # Reading a canvas itself would change how the browser draws it: a copy is read instead.
+        "const copy = document.createElement('canvas'); copy.width = c.width; "
+        "copy.height = c.height; const out = copy.getContext('2d', {willReadFrequently: true});"
+        "out.drawImage(c, 0, 0); const d = out.getImageData(0, 0, c.width, c.height).data;"
+        "let s = ''; "
         "for (let i = 0; i < d.length; i += 4) s += String.fromCharCode(d[i], d[i+1], d[i+2]); "
         "return [c.width, c.height, btoa(s)]; })()"
     )
     return np.frombuffer(base64.b64decode(text), np.uint8).reshape(height, width, 3)
+
+
+def same(first: np.ndarray, second: np.ndarray) -> bool:
+    """Equal but for the rounding with which a browser scales a picture: one of 255 levels."""
+    return bool(np.abs(first.astype(int) - second.astype(int)).max() <= 1)
 
 
 def choose(page: Page, name: str, value: int, event: str = "change") -> None:
@@ -568,7 +577,7 @@ def test_the_slider_moves_the_pictures(page, report):
     assert "step 0 of 8" in page.evaluate("document.getElementById('now').textContent")
     first = {name: pixels(page, name) for name in ("reference", "prediction", "error")}
     # At the start prediction and reference are the same state.
-    assert np.array_equal(first["reference"], first["prediction"])
+    assert same(first["reference"], first["prediction"])
     choose(page, "time", STEPS, "input")
     for name, before in first.items():
         assert (pixels(page, name) != before).any(axis=-1).mean() > 0.05, name
@@ -611,9 +620,9 @@ def test_ellipses_are_drawn_over_the_prediction_alone(page, report):
     page.evaluate("document.getElementById('gaussians').click()")
     assert (pixels(page, "prediction") != before["prediction"]).any(axis=-1).mean() > 0.02
     for name in ("reference", "error"):
-        assert np.array_equal(pixels(page, name), before[name])
+        assert same(pixels(page, name), before[name])
     page.evaluate("document.getElementById('gaussians').click()")
-    assert np.array_equal(pixels(page, "prediction"), before["prediction"])
+    assert same(pixels(page, "prediction"), before["prediction"])
     assert not page.errors
 
 
@@ -707,7 +716,7 @@ def test_models_are_compared_and_hostile_names_are_text(page, comparison):
     ready(page, comparison)
     before = pixels(page, "prediction")
     choose(page, "model", 1)
-    assert not np.array_equal(pixels(page, "prediction"), before)
+    assert not same(pixels(page, "prediction"), before)
     body = page.evaluate("document.body.innerText")
     assert HOSTILE in body
     assert "<b>fno & $co^" in body
@@ -782,12 +791,17 @@ def test_one_dimension_is_a_space_time_picture(page, folder):
     assert "A 1D model of u" in text
     reference = pixels(page, "reference").astype(int)
     # The crest moves right as time goes up: it starts at x = 0.5 and is at 0.66 after 8 steps.
-    redness = reference[..., 0] - reference[..., 2]
-    start, end = redness[-10].argmax() / 480 * 2, redness[10].argmax() / 480 * 2
+    colours = matplotlib.colormaps["RdBu_r"](np.arange(256), bytes=True)[:, :3].astype(int)
+
+    def crest(row):
+        level = np.abs(reference[row][:, None] - colours).sum(axis=-1).argmin(axis=1)
+        return np.mean(np.flatnonzero(level > level.max() - 3)) / 480 * 2
+
+    start, end = crest(-10), crest(10)
     assert (start, end) == pytest.approx((0.5, 0.66), abs=0.06)
     before = pixels(page, "profile")
     page.evaluate("document.getElementById('gaussians').click()")
-    assert not np.array_equal(pixels(page, "profile"), before)
+    assert not same(pixels(page, "profile"), before)
     assert not page.errors
 
 
@@ -825,5 +839,5 @@ def test_three_dimensions_are_slices_and_isosurfaces(page, folder):
         assert np.abs(found - wanted).mean() > 2 * right
     before = pixels(page, "prediction")
     page.evaluate("document.getElementById('gaussians').click()")
-    assert not np.array_equal(pixels(page, "prediction"), before)
+    assert not same(pixels(page, "prediction"), before)
     assert not page.errors

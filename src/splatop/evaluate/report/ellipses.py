@@ -3,14 +3,15 @@
 from typing import Any
 
 import equinox as eqx
-import jax
 import jax.numpy as jnp
 import numpy as np
 
+from ...encoders import Encoder
 from ...errors import SplatopError
 from ...gaussians import Gaussians
 from ...jets import SplatJets
 from ...model import Model
+from ...spectral import Field
 from .packing import pack_bytes, pack_floats
 
 # Bytes before compression; more frames than this holds share the Gaussians of the nearest one.
@@ -35,13 +36,8 @@ def packed_gaussians(model: Model, states: np.ndarray) -> dict[str, Any] | None:
     count, dims, channels = int(np.prod(anchors)), len(points), states.shape[1]
     per_frame = count * (4 * (dims + dims * (dims + 1) // 2) + channels)
     kept = good[:: max(1, -(-len(good) * per_frame // BUDGET))]
-
-    @eqx.filter_jit
-    def encode(u: jax.Array) -> Gaussians:
-        return encoder(u).explicit()
-
     try:
-        found = [encode(jnp.asarray(states[k])) for k in kept]
+        found = [_encoded(encoder, jnp.asarray(states[k])) for k in kept]
     except SplatopError:  # a state that the encoder refuses, such as a constant one
         return None
     centers = np.stack([np.asarray(g.center) for g in found])
@@ -61,6 +57,11 @@ def packed_gaussians(model: Model, states: np.ndarray) -> dict[str, Any] | None:
         "covariance": pack_floats(shapes),
         "amplitude": pack_bytes(codes.astype(np.uint8)),
     }
+
+
+@eqx.filter_jit
+def _encoded(encoder: Encoder, u: Field) -> Gaussians:
+    return encoder(u).explicit()
 
 
 def _encodable(state: np.ndarray) -> bool:
