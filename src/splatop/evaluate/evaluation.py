@@ -8,6 +8,7 @@ import equinox as eqx
 import jax
 import jax.numpy as jnp
 import numpy as np
+from jaxtyping import Array, Float
 
 from ..data import Progress, Trajectories
 from ..errors import SplatopError, unknown_name
@@ -146,7 +147,7 @@ def _roll_out(
     first = trajectories.window(index, 0, 1)[0]
     u, parts = jnp.asarray(first), []
     for start, count in _chunks(trajectories, 1, steps + 1):
-        states = trajectories.window(index, start, count)
+        states = jnp.asarray(trajectories.window(index, start, count))
         u, statistics = _advance(model.stepper, u, states, coefficients, trajectories.grid.lengths)
         parts.append(jax.tree.map(np.asarray, statistics))
     statistics = jax.tree.map(lambda *a: np.concatenate(a), *parts)
@@ -163,7 +164,7 @@ def _roll_out(
 def _advance(
     stepper: Stepper,
     u: Field,
-    reference: np.ndarray,
+    reference: Float[Array, "T C *N"],
     coefficients: Coefficients,
     lengths: tuple[float, ...],
 ) -> tuple[Field, FrameStatistics]:
