@@ -643,6 +643,27 @@ def test_known_and_unknown_coefficients():
             split_coefficients(equation, {"D": wrong})  # type: ignore[dict-item]
 
 
+# --- documentation -----------------------------------------------------------------------------
+
+PAGE = (Path(__file__).parent.parent / "docs" / "equations.md").read_text()
+
+
+@pytest.mark.parametrize("block", re.findall(r"```python\n(.*?)```", PAGE, re.S))
+def test_the_python_of_the_documentation_runs(block):
+    exec(block, {})
+
+
+def test_the_documentation_shows_every_example_and_the_error_as_it_is():
+    for name, example in EXAMPLES.items():
+        assert f"`{name}`" in PAGE
+        assert f"| `{example.text}` |" in PAGE
+    with pytest.raises(SplatopError) as caught:
+        parse_equation("dt(u) = D*lapp(u)", dims=2)
+    first, *picture = str(caught.value).split("\n")
+    assert first.split("abs, bilap, cos")[0] in PAGE
+    assert "\n".join(picture) in PAGE
+
+
 # --- fuzzing -----------------------------------------------------------------------------------
 
 
