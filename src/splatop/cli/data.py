@@ -11,7 +11,9 @@ from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, T
 
 from .. import data
 from ..benchmarks import BENCHMARKS, Benchmark, get_benchmark
+from ..equation import parse_coefficients, parse_equation
 from ..errors import SplatopError
+from ..grid import Grid
 from .app import JsonOption, app, console, errors, print_json
 
 FileArgument = Annotated[Path, typer.Argument(metavar="FILE", help="A file of trajectories.")]
@@ -59,10 +61,11 @@ def benchmarks(json: JsonOption = False) -> None:
 @app.command()
 def generate(
     benchmark: Annotated[
-        str, typer.Argument(metavar="BENCHMARK", help="A name from `splatop benchmarks`.")
-    ],
+        str | None, typer.Argument(metavar="[BENCHMARK]", help="A name from `splatop benchmarks`.")
+    ] = None,
+    *,
     out: Annotated[Path, typer.Option(help="The HDF5 file to write.")],
-    split: Annotated[str, typer.Option(help="train or test.")] = "train",
+    split: Annotated[str, typer.Option(help="Of a benchmark: train or test.")] = "train",
     trajectories: Annotated[int | None, typer.Option(help="How many; else the paper's.")] = None,
     steps: Annotated[int | None, typer.Option(help="Of each; else the paper's.")] = None,
     points: Annotated[int | None, typer.Option(help="Per axis; else the paper's.")] = None,
@@ -71,23 +74,65 @@ def generate(
         typer.Option("--reduced", help="A small set: 64^2 or 24^3 points, 64 + 8 trajectories."),
     ] = False,
     seed: Annotated[int, typer.Option(help="Same seed, same bits.")] = 0,
+    equation: Annotated[
+        str | None, typer.Option(help='Of your own, such as "dt(u) = D*lap(u)".')
+    ] = None,
+    coefficients: Annotated[str | None, typer.Option(help="Its numbers: D=1e-3,r=0.5.")] = None,
+    dims: Annotated[int, typer.Option(help="Of its box.")] = 2,
+    lengths: Annotated[
+        str, typer.Option("--length", help="Of its box: one, or one per axis with commas.")
+    ] = "1.0",
+    dt: Annotated[float | None, typer.Option(help="From frame to frame.")] = None,
+    initial: Annotated[
+        str, typer.Option(help="Initial states: fourier, positive, seeds or solitons.")
+    ] = "fourier",
 ) -> None:
-    """Write reference trajectories of a benchmark."""
-    _check_output(out)
-    chosen = get_benchmark(benchmark)
-    started = time.perf_counter()
-    with progress_bar(f"generating {chosen.name}") as progress:
-        data.generate_to_file(
-            chosen.reduced() if reduced else chosen,
-            out,
-            split=split,
-            trajectories=trajectories,
-            steps=steps,
-            points=points,
-            seed=seed,
-            progress=progress,
+    """Write reference trajectories of a benchmark, or of an equation of your own."""
+    if (benchmark is None) == (equation is None):
+        raise SplatopError(
+            "expected a benchmark or --equation to generate data of, "
+            f"got {'none' if benchmark is None else 'both'}"
         )
+    _check_output(out)
+    started = time.perf_counter()
+    if benchmark is not None:
+        chosen = get_benchmark(benchmark)
+        with progress_bar(f"generating {chosen.name}") as progress:
+            data.generate_to_file(
+                chosen.reduced() if reduced else chosen,
+                out,
+                split=split,
+                trajectories=trajectories,
+                steps=steps,
+                points=points,
+                seed=seed,
+                progress=progress,
+            )
+    else:
+        assert equation is not None
+        if dt is None:
+            raise SplatopError("expected --dt, the time from frame to frame, for an equation")
+        grid = _box(dims, points or 64, tuple(_numbers(lengths) or [1.0]))
+        with progress_bar("solving") as progress:
+            data.solve_to_file(
+                parse_equation(equation, dims=dims),
+                out,
+                coefficients=parse_coefficients(coefficients) if coefficients else {},
+                grid=grid,
+                dt=dt,
+                steps=steps or 50,
+                trajectories=trajectories or 8,
+                initial=initial,
+                seed=seed,
+                progress=progress,
+            )
     _report_written(out, started)
+
+
+def _box(dims: int, points: int, lengths: tuple[float, ...]) -> Grid:
+    if len(lengths) not in (1, dims):
+        raise SplatopError(f"expected one length, or {dims} of them, got {len(lengths)}")
+    return Grid((points,) * dims, lengths * dims if len(lengths) == 1 else lengths)
 
 
 @app.command()

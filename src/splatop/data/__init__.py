@@ -6,6 +6,7 @@ from .open import open_trajectories as open_trajectories
 from .reference import reference_stepper as reference_stepper
 from .sampler import Batch as Batch
 from .sampler import WindowSampler as WindowSampler
+from .solve_to_file import solve_to_file as solve_to_file
 from .summary import plot as plot
 from .summary import spectrum as spectrum
 from .summary import summarize as summarize

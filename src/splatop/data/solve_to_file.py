@@ -1,0 +1,61 @@
+"""Reference trajectories of any equation, streamed into a file."""
+
+from collections.abc import Mapping
+from pathlib import Path
+
+import numpy as np
+
+from .._version import __version__
+from ..equation import Equation, format_equation
+from ..errors import SplatopError
+from ..grid import Grid
+from ..solver import solve_trajectories
+from .well_writer import Layout, Progress, writing
+
+
+def solve_to_file(
+    equation: Equation,
+    path: str | Path,
+    *,
+    coefficients: Mapping[str, float],
+    grid: Grid,
+    dt: float,
+    steps: int,
+    trajectories: int,
+    initial: str = "fourier",
+    seed: int = 0,
+    progress: Progress | None = None,
+) -> None:
+    """Solve from random initial states and write all frames; the file appears when complete."""
+    if trajectories < 1 or steps < 1:
+        raise SplatopError(
+            f"expected at least 1 trajectory of 1 step, got {trajectories} of {steps}"
+        )
+    layout = Layout(
+        (trajectories, steps + 1, len(equation.fields), *grid.points),
+        grid,
+        dt,
+        equation.fields,
+        {name: np.full(trajectories, value) for name, value in coefficients.items()},
+        {
+            "equation": format_equation(equation, dims=grid.dims),
+            "initial": initial,
+            "seed": seed,
+            "splatop_version": __version__,
+        },
+    )
+    solutions = solve_trajectories(
+        equation,
+        coefficients,
+        grid=grid,
+        dt=dt,
+        steps=steps,
+        trajectories=trajectories,
+        initial=initial,
+        seed=seed,
+    )
+    with writing(path, layout) as write:
+        for index, frames in enumerate(solutions):
+            write(index, 0, frames)
+            if progress:
+                progress(index + 1, trajectories)
