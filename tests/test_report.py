@@ -29,6 +29,7 @@ from splatop.evaluate import ReferenceTrajectories, evaluate, load_metrics, save
 from splatop.evaluate.report import write_report
 from splatop.evaluate.report.axes import Axis, fitted_scale
 from splatop.evaluate.report.charts import Line, chart
+from splatop.evaluate.report.details import coefficients_section
 from splatop.evaluate.report.ellipses import packed_gaussians
 from splatop.evaluate.report.isosurface import isosurface
 from splatop.evaluate.report.learned import compare_with_dropped
@@ -41,7 +42,7 @@ from splatop.evaluate.report.packing import (
     restore_signed,
     unpack_bytes,
 )
-from splatop.evaluate.report.playback import Playback, play
+from splatop.evaluate.report.playback import Playback, Rollout, play
 from splatop.evaluate.report.runs import Run, entries, read_runs
 from splatop.evaluate.report.words import number, percent, verdict
 from splatop.grid import Grid
@@ -320,6 +321,26 @@ def test_what_was_learned_is_compared_with_the_dropped_term(sign, surrogate_run)
     assert found.share == pytest.approx(sign, abs=1e-2)
     whole = replace(held, model=Model(burgers_spec(), stepper))
     assert compare_with_dropped(whole, playback, {}) is None
+
+
+def test_identified_coefficients_stand_beside_the_truth(surrogate_run):
+    held = read_runs([surrogate_run])[0]
+    found = {
+        "estimated": {"D": [2.0e-6, 3.0e-6]},
+        "true": {"D": [2.1e-6, 3.1e-6]},
+        "relative_error": {"D": 0.04},
+        "relative_error_max": {"D": 0.048},
+    }
+    held = replace(held, metrics=replace(held.metrics, coefficients=found))
+    frames = np.zeros((1, 2, 4, 4), np.float32)
+    rollout = Rollout(held.label, frames, (), {"D": 3.0e-6}, {"D": (2.9e-6, 3.1e-6)})
+    playback = Playback(
+        "test", 1, Grid((4, 4), (1.0, 1.0)), 1.0, ("a", "b"), (0,), frames, {}, (rollout,)
+    )
+    text = _visible(str(coefficients_section([held], playback)))
+    for shown in ("3.000 × 10⁻⁶", "± 1.0 × 10⁻⁷", "3.100 × 10⁻⁶", "4 %", "4.8 %"):
+        assert shown in text
+    assert coefficients_section(read_runs([surrogate_run]), playback) is None
 
 
 # ---- words ----

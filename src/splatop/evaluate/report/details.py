@@ -1,5 +1,6 @@
 """The lower half of the page: equation, coefficients, what was learned, settings and reasons."""
 
+import math
 from collections.abc import Mapping, Sequence
 from typing import Any
 
@@ -108,15 +109,20 @@ def _coefficient_row(run: Run, name: str, values: list, true: list | None, playb
             tag("th", run.label, scope="row"),
             tag("td", name),
             tag("td", number(values[index], 4)),
-            tag("td", f"{number(interval[0], 4)} to {number(interval[1], 4)}" if interval else "–")
-            if with_interval
-            else None,
+            tag("td", _half_width(interval)) if with_interval else None,
             tag("td", number(true[index], 4) if true and index < len(true) else "unknown"),
             tag("td", _error(held, "relative_error", name)),
             tag("td", _error(held, "relative_error_max", name)),
         )
 
     return row, interval is not None
+
+
+def _half_width(interval: tuple[float, float] | None) -> str:
+    if interval is None:
+        return "–"
+    half = (interval[1] - interval[0]) / 2
+    return f"± {number(half)}" if math.isfinite(half) else "unbounded"
 
 
 def _error(held: Mapping[str, Any], key: str, name: str) -> str:
@@ -233,6 +239,7 @@ def _settings(run: Run, *, named: bool) -> Html:
         ("Model", model),
         ("Numerics", {} if spec.numerics is None else spec.numerics.as_dict()),
         ("Training", training),
+        ("Gaussians against exact derivatives", _representation(run.metrics.representation)),
     ]
     chosen = run.config.get("settings")
     every = chosen if isinstance(chosen, dict) else {}
@@ -255,6 +262,16 @@ def _settings(run: Run, *, named: bool) -> Html:
         else None,
         class_="run-settings",
     )
+
+
+def _representation(held: Mapping[str, Any] | None) -> dict[str, str]:
+    """Relative errors of the representation, where the evaluation measured them."""
+    names = {"e_u": "field", "e_grad": "gradient", "e_lap": "Laplacian"}
+    return {
+        f"{name}, relative error": number(held[key])
+        for key, name in names.items()
+        if held and isinstance(held.get(key), float)
+    }
 
 
 def _reasons(run: Run) -> list[str]:

@@ -88,7 +88,7 @@ def _oriented(face: np.ndarray, outward: np.ndarray) -> np.ndarray:
 def draw_isosurfaces(
     fields: Sequence[np.ndarray], *, level: float, lengths: tuple[float, ...]
 ) -> bytes:
-    """A PNG with the surfaces at `level` and `-level` of each field, side by side."""
+    """A WebP picture with the surfaces at `level` and `-level` of each field, side by side."""
     figure = Figure(figsize=(2.45 * len(fields), 2.4), dpi=110)
     figure.patch.set_alpha(0)
     for column, values in enumerate(fields, start=1):
@@ -96,7 +96,7 @@ def draw_isosurfaces(
         _draw(axes, values, level, lengths)
     figure.subplots_adjust(left=0, right=1, bottom=0.01, top=0.99, wspace=0)
     buffer = io.BytesIO()
-    figure.savefig(buffer, format="png")
+    figure.savefig(buffer, format="webp", pil_kwargs={"quality": 88, "method": 6})
     return buffer.getvalue()
 
 

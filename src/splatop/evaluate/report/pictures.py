@@ -23,8 +23,9 @@ def field_picture(values: np.ndarray, low: float, high: float, name: str) -> str
     matplotlib.image.imsave(
         buffer, finite.T, cmap=name, vmin=low, vmax=high, origin="lower", format="png"
     )
-    return png_address(buffer.getvalue())
+    return picture_address(buffer.getvalue(), "png")
 
 
-def png_address(png: bytes) -> str:
-    return f"data:image/png;base64,{base64.b64encode(png).decode('ascii')}"
+def picture_address(content: bytes, kind: str) -> str:
+    """A picture as an address that holds it."""
+    return f"data:image/{kind};base64,{base64.b64encode(content).decode('ascii')}"

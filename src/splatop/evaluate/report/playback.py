@@ -22,7 +22,7 @@ from .runs import Entry, Run
 
 MOST_FRAMES = 41
 # Bytes of all frames in the page before compression, which halves them at least.
-FRAME_BUDGET = 6_000_000
+FRAME_BUDGET = 3_500_000
 # Points along an axis at most: what a panel shows, and what a slice of a volume needs.
 MOST_POINTS = {1: 256, 2: 96, 3: 32}
 

@@ -10,7 +10,7 @@ from .figures import section
 from .isosurface import LEVEL, draw_isosurfaces
 from .markup import Child, Html, tag
 from .packing import error_limit, field_scale, pack_bytes, quantise_field, quantise_signed
-from .pictures import DIVERGING, ERROR, SEQUENTIAL, colour_table, png_address
+from .pictures import DIVERGING, ERROR, SEQUENTIAL, colour_table, picture_address
 from .playback import Playback, Rollout, shown_points, strides, thinned
 from .runs import Entry
 
@@ -247,9 +247,12 @@ def isosurface_section(playback: Playback, shown: Sequence[Entry]) -> Html | Non
     field, lengths = playback.fields[0], playback.grid.lengths
     strips = []
     for label, fields in rows:
-        png = draw_isosurfaces(fields, level=level, lengths=lengths)
+        picture = draw_isosurfaces(fields, level=level, lengths=lengths)
         alternative = f"Isosurfaces of {field} at {', '.join(times)}, {label}"
-        strips += [tag("p", label), tag("img", src=png_address(png), alt=alternative)]
+        strips += [
+            tag("p", label),
+            tag("img", src=picture_address(picture, "webp"), alt=alternative),
+        ]
     return section(
         "isosurfaces",
         "Isosurfaces",
