@@ -12,7 +12,7 @@ from jaxtyping import Array, Float
 
 from ..derivative import value
 from ..errors import SplatopError, check_finite, is_concrete
-from ..gaussians import Gaussians, GaussianLattice
+from ..gaussians import GaussianLattice, Gaussians
 from ..grid import Grid
 from ..render import DenseRenderer, LocalRenderer, PointRenderer
 from ..render.renderer import grid_positions
@@ -59,7 +59,8 @@ def solve_amplitudes(
     grid = Grid(points, (1.0,) * len(points))
     target = resample(u, points)
     if len(gaussians.center) > LARGEST_DIRECT_SOLVE:
-        amplitude = _solve_iteratively(gaussians, target, grid, ridge)
+        local = renderer if isinstance(renderer, LocalRenderer) else LocalRenderer()
+        amplitude = _solve_iteratively(gaussians, target, local, ridge)
     else:
         positions = jnp.asarray(grid_positions(grid), u.dtype)
         values = target.reshape(u.shape[0], -1).T
@@ -68,12 +69,12 @@ def solve_amplitudes(
 
 
 def _solve_iteratively(
-    gaussians: Gaussians, target: Field, grid: Grid, ridge: float
+    gaussians: Gaussians, target: Field, renderer: LocalRenderer, ridge: float
 ) -> Float[Array, "G C"]:
     """Conjugate gradients on the normal equations, rendering locally in each iteration."""
     gaussians = jax.lax.stop_gradient(gaussians)
     which = value(gaussians.dims)
-    renderer = LocalRenderer()
+    grid = Grid(tuple(target.shape[1:]), (1.0,) * gaussians.dims)
 
     def render(amplitude):
         zero = jnp.zeros_like(gaussians.offset)
@@ -97,7 +98,7 @@ def _solve_iteratively(
 
 def fit_points(
     points: Float[Array, "Q d"],
-    values: Float[Array, "Q C"],
+    values: Float[Array, "rows C"],
     *,
     lengths: tuple[float, ...],
     anchors: tuple[int, ...],
