@@ -89,8 +89,12 @@ def train(
 
 
 def _keep_if_better(stepper: Surrogate, session: Session) -> tuple[Surrogate, bool]:
-    """Leave the operator out where it does not lower the rollout error of the training data."""
-    data = session.loaded.at(session.settings.phases[0][0])
+    """Leave the operator out where it does not lower the rollout error of the training data.
+
+    Judged on the last phase's grid, the finest: on a coarse one the reference has errors of its
+    own that an operator can learn.
+    """
+    data = session.loaded.at(session.settings.phases[-1][0])
     count = min(4, data.trajectories)
     steps = data.frames - 1
     which = np.linspace(0, data.trajectories - 1, count).astype(int)
