@@ -211,17 +211,23 @@ def test_the_iterative_solve_agrees_with_the_direct_one(monkeypatch):
     u = jnp.asarray(random_field(Grid.unit(40, 2), 3), jnp.float32)
     u = u - u.mean()
     blank = g.with_amplitude(0 * g.amplitude, jnp.zeros(1))
-    local = LocalRenderer()
-    direct = jax.jit(lambda u: solve_amplitudes(blank, u, renderer=local))(u)
+    local, grid = LocalRenderer(), Grid.unit(40, 2)
+
+    def solved():
+        render = jax.jit(
+            lambda u: local(solve_amplitudes(blank, u, renderer=local), [value(2)], grid)
+        )
+        return render(u)[value(2)]
+
+    direct = solved()
     monkeypatch.setattr(solve_module, "LARGEST_DIRECT_SOLVE", 0)
-    iterative = jax.jit(lambda u: solve_amplitudes(blank, u, renderer=local))(u)
-    direct, iterative = (
-        LocalRenderer()(s, [value(2)], Grid.unit(40, 2))[value(2)] for s in (direct, iterative)
-    )
-    # Irregular primitives fit this field to about 2e-2. The normal matrix has a condition number
-    # of exp(2π² 0.8²) = 3e5, so 40 iterations leave its smallest eigenvalues, which matter least.
-    assert relative(direct, u) < 2.5e-2
-    assert relative(iterative, direct) < 1e-2
+    fast = solved()
+    monkeypatch.setattr(solve_module, "CG_ITERATIONS", 300)
+    converged = solved()
+    # The normal matrix has a condition number of exp(2π² 0.8²) = 3e5: it takes hundreds of
+    # iterations to converge to the tolerance of 1e-5; the usual 40 cost half of the accuracy.
+    assert relative(converged, direct) < 2e-3
+    assert relative(fast, u) < 1.5 * relative(direct, u)
 
 
 def test_solving_needs_points_without_a_lattice():
