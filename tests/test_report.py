@@ -31,6 +31,7 @@ from splatop.evaluate.report.axes import Axis, fitted_scale
 from splatop.evaluate.report.charts import Line, chart
 from splatop.evaluate.report.details import coefficients_section
 from splatop.evaluate.report.ellipses import packed_gaussians
+from splatop.evaluate.report.figures import Charts, error_section
 from splatop.evaluate.report.isosurface import isosurface
 from splatop.evaluate.report.learned import compare_with_dropped
 from splatop.evaluate.report.markup import embedded_json, tag
@@ -401,6 +402,17 @@ def test_the_best_of_several_runs_is_named(surrogate_run, network_run):
     found = verdict([worse, better], entries([worse, better]), published=None)
     assert found.headline.startswith(f"{better.label} is the most accurate")
     assert "(2.0 times as much)" in " ".join(found.sentences)
+
+
+def test_seeds_of_one_model_make_a_band(surrogate_run, tmp_path):
+    second = edited_run(
+        surrogate_run, tmp_path / "second", rl2_curve=[0.5] * STEPS, physics_alone=None
+    )
+    drawn = error_section(Charts(), entries(read_runs([surrogate_run, second])), 1.0)
+    assert "mean of 2 seeds" in drawn
+    assert 'class="band ensemble"' in drawn
+    alone = error_section(Charts(), entries(read_runs([surrogate_run])), 1.0)
+    assert "seeds" not in alone
 
 
 # ---- the page as a file ----

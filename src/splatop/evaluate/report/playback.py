@@ -94,16 +94,17 @@ def _test_data(run: Run, data: str | Path | None) -> Trajectories | None:
         return open_trajectories(data)
     known: dict[str, Any] = run.metrics.data
     benchmark = BENCHMARKS.get(known.get("benchmark") or run.model.spec.benchmark or "")
-    if benchmark is not None and known.get("split") and known.get("seed") is not None:
+    split, seed = known.get("split"), known.get("seed")
+    if benchmark is not None and isinstance(split, str) and isinstance(seed, int):
         points = list(known.get("points") or benchmark.grid.points)
         if len(set(points)) == 1:
             return ReferenceTrajectories(
                 benchmark,
-                split=known["split"],
+                split=split,
                 trajectories=run.metrics.trajectories,
                 steps=run.metrics.steps,
                 points=points[0],
-                seed=known["seed"],
+                seed=seed,
             )
     problem = run.config.get("problem")
     path = problem.get("data") if isinstance(problem, dict) else run.config.get("data")

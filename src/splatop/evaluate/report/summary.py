@@ -223,7 +223,12 @@ def _pair(mean: float | None, spread: float | None, places: int | None = None) -
     if places is not None:
         tail = f" ± {spread:.{places}f}" if spread is not None else ""
         return f"{mean:.{places}f}{tail}"
-    return number(mean) + (f" ± {number(spread)}" if spread else "")
+    if not spread:
+        return number(mean)
+    said = number(spread)
+    if "×" in said and "×" not in number(mean):  # one notation for both
+        said = f"{spread:.{len(number(mean).partition('.')[2]) + 1}f}"
+    return f"{number(mean)} ± {said}"
 
 
 def _last(metrics: Metrics) -> float | None:

@@ -30,10 +30,10 @@ def percent(value: float | None) -> str:
         return "no finite value"
     if value == 0:
         return "0 %"
-    if value < 1e-5:
+    if abs(value) < 1e-5:
         return number(value)
     shown = float(f"{100 * value:.2g}")
-    return f"{shown:.10g} %".replace("e+", "e")
+    return f"{shown:.10g} %".replace("-", "−")
 
 
 def number(value: float | None, digits: int = 2) -> str:
@@ -228,7 +228,10 @@ def _against_paper(metrics: Metrics, published: float, label: str = "this run") 
 
 
 def _times(value: float | None, best: float | None) -> str:
-    return f"{value / best:.1f} times as much" if value and best else "not comparable"
+    if not value or not best:
+        return "not comparable"
+    ratio = value / best
+    return f"{ratio:.1f} times as much" if ratio < 100 else f"{ratio:,.0f} times as much"
 
 
 def _first(metrics: Metrics) -> int:
