@@ -10,7 +10,7 @@ from collections.abc import Callable
 import jax
 from jax.custom_batching import custom_vmap
 
-CACHE_BYTES = 1 << 20
+CACHE_BYTES = 1 << 21
 
 
 def batch_in_pieces(sample_bytes: Callable[..., int]) -> Callable[[Callable], Callable]:

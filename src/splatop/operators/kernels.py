@@ -102,9 +102,9 @@ def _mix(weight: Float[Array, "O I"], h: Into) -> Out:
 
 
 def _outer(g: Out, h: Into) -> Float[Array, "O I"]:
-    """`Σ_x g_o(x) h_i(x)`; the leading axes first, which runs along the contiguous last one."""
-    leading = tuple(range(g.ndim - 2))
-    return jnp.sum(jnp.sum(g[..., :, None, :] * h[..., None, :, :], axis=leading), axis=-1)
+    """`Σ_x g_o(x) h_i(x)`: a small product for each row, then the sum over rows."""
+    rows = jnp.einsum("...oy,...iy->...oi", g, h, precision=jax.lax.Precision.HIGHEST)
+    return jnp.sum(rows, axis=tuple(range(g.ndim - 2)))
 
 
 def _total(terms) -> Array:
