@@ -3,7 +3,7 @@ PYTHON ?= python3
 BIN := .venv/bin
 READY := .venv/.ready
 
-.PHONY: demo test test-all lint results measure clean
+.PHONY: demo browser test test-all lint results measure clean
 
 $(READY): pyproject.toml
 	$(PYTHON) -c 'import sys; assert sys.version_info >= (3, 11), "splatop needs Python 3.11 or later"'
@@ -14,10 +14,16 @@ $(READY): pyproject.toml
 demo: $(READY)
 	$(BIN)/splatop demo --out demo
 
-test: $(READY)
+# The report is tested in a real browser where one is, or can be installed; else those tests say so.
+browser:
+	@command -v chromium >/dev/null || command -v google-chrome >/dev/null || \
+	(apt-get update -qq && apt-get install -y -qq chromium) >/dev/null 2>&1 || \
+	echo "no Chromium: the report's browser tests are skipped"
+
+test: $(READY) browser
 	$(BIN)/python -m pytest
 
-test-all: $(READY)
+test-all: $(READY) browser
 	$(BIN)/python -m pytest -m ''
 
 lint: $(READY)

@@ -165,7 +165,9 @@ def missing_terms(runs: Path) -> None:
         settings = replace(preset("fast", name), drop_terms=(term,), **REDUCED)
         model = trained(runs / "missing" / name, Problem(benchmark=name), settings)
         tests = ReferenceTrajectories(get_benchmark(name), points=REDUCED["points"])
-        save_metrics(path, evaluate(model, tests, name=f"{name} without {term}", also=("physics alone",)))
+        save_metrics(
+            path, evaluate(model, tests, name=f"{name} without {term}", also=("physics alone",))
+        )
         log(path)
 
 

@@ -52,8 +52,13 @@ def headline() -> str:
         )
     return table(
         [
-            "benchmark", "rL2, measured", "our physics alone, measured", "paper, published",
-            "paper's FNO, published", "spectral error, measured", "paper, published",
+            "benchmark",
+            "rL2, measured",
+            "our physics alone, measured",
+            "paper, published",
+            "paper's FNO, published",
+            "spectral error, measured",
+            "paper, published",
             "training, minutes",
         ],
         rows,
@@ -88,9 +93,11 @@ def long_rollouts() -> str:
     rows = []
     for path in sorted((RESULTS / "long").glob("*.json")):
         held = json.loads(path.read_text())
-        for one in held["trajectories"][:1]:
-            rows.append([path.stem, *(number(one[key], 3) for key in ("start", "peak", "end"))])
-    return table(["benchmark", "max abs at the start", "largest in 1,000 steps", "at the end"], rows)
+        one = held["trajectories"][0]
+        rows.append([path.stem, *(number(one[key], 3) for key in ("start", "peak", "end"))])
+    return table(
+        ["benchmark", "max abs at the start", "largest in 1,000 steps", "at the end"], rows
+    )
 
 
 def reduced(folder: str, kinds: tuple[str, ...]) -> str:
@@ -129,9 +136,9 @@ def missing() -> str:
 def page() -> str:
     parts = [
         "# Results",
-        "Written by `make results` from the JSON files in `src/splatop/models` and `results`, which "
-        "`tools/measure.py` writes. rL2 is the mean over trajectories and 200 steps. What is marked "
-        "*published* is the paper's own number; everything else was measured on two CPU cores.",
+        "Written by `make results` from the JSON files in `src/splatop/models` and `results`, "
+        "which `tools/measure.py` writes. rL2 is the mean over trajectories and 200 steps. What is "
+        "marked *published* is the paper's own number; everything else was measured on two CPU cores.",
         "## The paper's protocol\n\n30 held-out trajectories, 200 steps, 160² points (64³ in 3D), "
         "one model per benchmark, trained by `splatop train NAME` (preset `fast`) with the lattice "
         "encoder's Gaussians in Φ.",
@@ -141,19 +148,32 @@ def page() -> str:
         "it lowers the rollout error of the training data (`splatop info NAME` says).",
     ]
     sections = [
-        ("jets", "## Where the derivatives come from\n\nrL2 of the same models with Φ on other "
-         "derivatives. Inside the kept band the lattice's derivatives equal spectral ones, so on "
-         "these periodic problems Gaussians cost nothing and buy nothing over spectral "
-         "derivatives; both beat finite differences.", providers),
-        ("resolution", "## Other grids\n\nrL2 of the same models on test data of other resolutions.",
-         resolutions),
+        (
+            "jets",
+            "## Where the derivatives come from\n\nrL2 of the same models with Φ on other "
+            "derivatives. Inside the kept band the lattice's derivatives equal spectral ones, so on "
+            "these periodic problems Gaussians cost nothing and buy nothing over spectral "
+            "derivatives; both beat finite differences.",
+            providers,
+        ),
+        (
+            "resolution",
+            "## Other grids\n\nrL2 of the same models on test data at other resolutions.",
+            resolutions,
+        ),
         ("long", "## A thousand steps", long_rollouts),
-        ("baselines", "## Baselines trained here\n\nAt 64², 64 training trajectories, 300 optimiser "
-         "steps of batch 20, five-step rollout loss, the same for every column; 30 held-out "
-         "trajectories of 200 steps.",
-         lambda: reduced("baselines", ("surrogate", "fno", "unet", "resnet"))),
-        ("missing", "## A term missing from the physics\n\nAt 64², trained as the baselines above.",
-         missing),
+        (
+            "baselines",
+            "## Baselines trained here\n\nAt 64², 64 training trajectories, 300 "
+            "optimiser steps of batch 20, five-step rollout loss, the same for every column; 30 held-out "
+            "trajectories of 200 steps.",
+            lambda: reduced("baselines", ("surrogate", "fno", "unet", "resnet")),
+        ),
+        (
+            "missing",
+            "## A term missing from the physics\n\nAt 64², trained as the baselines above.",
+            missing,
+        ),
     ]
     for folder, text, make in sections:
         if (RESULTS / folder).exists():

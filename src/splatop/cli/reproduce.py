@@ -3,6 +3,7 @@
 from pathlib import Path
 from typing import Annotated
 
+import jax
 import typer
 
 from ..errors import SplatopError
@@ -39,6 +40,7 @@ def reproduce(
             "expected the name of a table or figure, got none: `splatop reproduce --list` shows "
             "them, `splatop reproduce all` makes every one"
         )
+    _keep_compiled(out / "compiled")
     done = reproduce_items(
         names, out, preset=preset, size=Size(trajectories, steps, points), say=_say
     )
@@ -49,6 +51,13 @@ def reproduce(
         errors.print(f"left out: {problem}", style="bold red", markup=False, soft_wrap=True)
     if done.problems:
         raise typer.Exit(1)
+
+
+def _keep_compiled(folder: Path) -> None:
+    """Networks of one shape are trained on several benchmarks: compile each once."""
+    if jax.config.read("jax_compilation_cache_dir") is None:
+        jax.config.update("jax_compilation_cache_dir", str(folder.absolute()))
+        jax.config.update("jax_persistent_cache_min_compile_time_secs", 0.5)
 
 
 def _say(message: str) -> None:

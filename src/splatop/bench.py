@@ -1,0 +1,214 @@
+"""Ratios of times, measured side by side in one process: what `splatop bench` prints.
+
+Absolute times depend on the machine and on what else runs; the contenders of one group are timed in
+turns, and the medians are compared. Errors stand beside the speed that they pay for.
+"""
+
+import time
+from collections.abc import Callable
+from typing import Any
+
+import equinox as eqx
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pdequinox
+
+from .benchmarks import get_benchmark
+from .data import generate
+from .derivative import gradient, laplacian, value
+from .encoders import UNetEncoder
+from .errors import unknown_name
+from .gaussians import BoundedScales, gaussians_from_raw, geometry_outputs
+from .grid import Grid
+from .numerics import build_physics
+from .operators import FNO, baseline
+from .physics import EmbeddedPhysics
+from .render import DenseRenderer, FourierRenderer, LocalRenderer
+from .spectral import SmoothFilter
+from .surrogate import Surrogate
+from .tune import choose_numerics
+
+Measured = dict[str, float]
+
+
+def render(repeats: int = 9, points: int = 160, anchors: int = 20) -> Measured:
+    """Value, gradient and Laplacian of A² Gaussians with σ <= 0.75 h: local, Fourier, dense."""
+    raw = jax.random.normal(jax.random.key(0), (geometry_outputs(2) + 1, anchors, anchors))
+    # 0.65 h times exp(±0.14) stays below 0.75 h, where a window of 4 cells reaches 5.3 σ.
+    splats = gaussians_from_raw(raw, scales=BoundedScales(0.65, 0.14), channels=1)
+    wanted = (value(2), *gradient(2), laplacian(2))
+    grid, work = Grid.unit(points, 2), Grid.unit(min(points, 40), 2)
+    band = SmoothFilter(6.0, 2.0)
+    dense, local, fourier = DenseRenderer(), LocalRenderer(), FourierRenderer()
+    contenders = {
+        "dense": lambda g: dense(g, wanted, grid),
+        "local": lambda g: local(g, wanted, grid),
+        "fourier": lambda g: fourier(g, wanted, work, band),
+    }
+    times = _times({k: (f, (splats,)) for k, f in contenders.items()}, repeats)
+    exact, near = contenders["dense"](splats), contenders["local"](splats)
+    filtered = dense(splats, wanted, grid, band)
+    inside = fourier(splats, wanted, grid, band)
+    return {
+        "render_local_over_dense_speedup": times["dense"] / times["local"],
+        "render_fourier_over_dense_speedup": times["dense"] / times["fourier"],
+        "render_local_error": _error(near[value(2)], exact[value(2)]),
+        "render_local_laplacian_error": _error(near[laplacian(2)], exact[laplacian(2)]),
+        "render_fourier_error": max(_error(inside[d], filtered[d]) for d in wanted),
+    }
+
+
+def window(points: int = 160, anchors: int = 20) -> Measured:
+    """What a window of four cells leaves out, against the width of the Gaussians."""
+    found = {}
+    for ratio in (0.5, 0.6, 0.75, 0.9, 1.0, 1.2):
+        raw = jax.random.normal(jax.random.key(0), (geometry_outputs(2) + 1, anchors, anchors))
+        splats = gaussians_from_raw(raw, scales=BoundedScales(ratio, 1e-3), channels=1)
+        grid = Grid.unit(points, 2)
+        exact = DenseRenderer()(splats, [value(2), laplacian(2)], grid)
+        near = LocalRenderer()(splats, [value(2), laplacian(2)], grid)
+        found[f"window_error_at_{ratio:g}h"] = _error(near[value(2)], exact[value(2)])
+        found[f"window_laplacian_error_at_{ratio:g}h"] = _error(
+            near[laplacian(2)], exact[laplacian(2)]
+        )
+    return found
+
+
+def physics(repeats: int = 9, points: int = 160) -> Measured:
+    """One step of Φ on the working grid and on the full one, for a state inside the band."""
+    embedded, u, coefficients = _automatic("advection_diffusion2d", points)
+    full = EmbeddedPhysics(
+        embedded.equation, embedded.jets, embedded.dt, embedded.substeps, working_grid=False
+    )
+    times = _times(
+        {
+            "work": (lambda v: embedded(v, coefficients), (u,)),
+            "full": (lambda v: full(v, coefficients), (u,)),
+        },
+        repeats,
+    )
+    return {
+        "physics_working_grid_speedup": times["full"] / times["work"],
+        "physics_working_grid_error": _error(embedded(u, coefficients), full(u, coefficients)),
+    }
+
+
+def operators(repeats: int = 9, points: int = 160) -> Measured:
+    """Our FNO against pdequinox's, with the same weights."""
+    peer = pdequinox.arch.ClassicFNO(
+        2, 1, 1, hidden_channels=6, num_modes=10, num_blocks=4, key=jax.random.key(0)
+    )
+    ours = FNO.from_pdequinox(peer)
+    found = {}
+    for batch in (1, 20):
+        u = jax.random.normal(jax.random.key(1), (batch, 1, points, points))
+        times = _times(
+            {
+                "ours": (_batched, (ours, u)),
+                "peer": (_batched, (peer, u)),
+                "our gradient": (_gradient, (ours, u)),
+                "peer gradient": (_gradient, (peer, u)),
+            },
+            repeats,
+        )
+        found[f"fno_step_speedup_batch{batch}"] = times["peer"] / times["ours"]
+        found[f"fno_gradient_speedup_batch{batch}"] = times["peer gradient"] / times["our gradient"]
+    found["fno_step_speedup"] = min(
+        found["fno_step_speedup_batch1"], found["fno_step_speedup_batch20"]
+    )
+    return found
+
+
+def surrogate(repeats: int = 9, points: int = 160) -> Measured:
+    """The whole composite step over pdequinox's plain FNO step, and its other networks."""
+    peer = pdequinox.arch.ClassicFNO(
+        2, 1, 1, hidden_channels=6, num_modes=10, num_blocks=4, key=jax.random.key(0)
+    )
+    embedded, u, coefficients = _automatic("advection_diffusion2d", points)
+    one = jnp.ones(1)
+    ours = Surrogate(embedded, FNO.from_pdequinox(peer), 0 * one, one, one)
+    learned = eqx.tree_at(
+        lambda s: s.physics.jets.encoder,
+        ours,
+        UNetEncoder((20, 20), 1, key=jax.random.key(2)),
+    )
+    times = _times(
+        {
+            "fno": (lambda v: peer(v), (u,)),
+            "lattice": (lambda v: ours(v, coefficients), (u,)),
+            "unet encoder": (lambda v: learned(v, coefficients), (u,)),
+            "unet": (baseline("unet", 2, 1, key=jax.random.key(3)), (u,)),
+            "resnet": (baseline("resnet", 2, 1, key=jax.random.key(4)), (u,)),
+        },
+        repeats,
+    )
+    return {
+        "surrogate_step_over_fno_step": times["lattice"] / times["fno"],
+        "surrogate_unet_encoder_step_over_fno_step": times["unet encoder"] / times["fno"],
+        "unet_step_over_fno_step": times["unet"] / times["fno"],
+        "resnet_step_over_fno_step": times["resnet"] / times["fno"],
+    }
+
+
+GROUPS: dict[str, Callable[..., Measured]] = {
+    "render": render,
+    "window": window,
+    "physics": physics,
+    "operators": operators,
+    "surrogate": surrogate,
+}
+
+
+def measure(names: list[str] | None = None) -> dict[str, Any]:
+    """The groups named, or all of them."""
+    for name in names or []:
+        if name not in GROUPS:
+            raise unknown_name("group", name, GROUPS)
+    found: dict[str, Any] = {}
+    for name in names or GROUPS:
+        found |= GROUPS[name]()
+    return found
+
+
+def _automatic(name: str, points: int):
+    """A benchmark's physics with automatic numerics, and a state inside its band."""
+    benchmark = get_benchmark(name).with_points(points)
+    frames = generate(benchmark, split="test", trajectories=1, steps=4).window(0, 0, 5)
+    tuned = choose_numerics(
+        benchmark.equation,
+        benchmark.coefficients,
+        frames,
+        lengths=benchmark.lengths,
+        dt=benchmark.dt,
+    )
+    embedded = build_physics(
+        benchmark.equation, tuned.numerics, lengths=benchmark.lengths, dt=benchmark.dt
+    )
+    return embedded, jnp.asarray(frames[0]), dict(benchmark.coefficients)
+
+
+def _batched(network, u):
+    return jax.vmap(network)(u)
+
+
+def _gradient(network, u):
+    return eqx.filter_grad(lambda n: jnp.mean(jax.vmap(n)(u) ** 2))(network)
+
+
+def _times(contenders: dict[str, tuple[Callable, tuple]], repeats: int) -> dict[str, float]:
+    """Median seconds of each, called in turns so that a busy machine slows all alike."""
+    compiled = {name: (eqx.filter_jit(f), args) for name, (f, args) in contenders.items()}
+    for function, args in compiled.values():
+        jax.block_until_ready(function(*args))
+    seconds: dict[str, list[float]] = {name: [] for name in compiled}
+    for _ in range(repeats):
+        for name, (function, args) in compiled.items():
+            start = time.perf_counter()
+            jax.block_until_ready(function(*args))
+            seconds[name].append(time.perf_counter() - start)
+    return {name: float(np.median(values)) for name, values in seconds.items()}
+
+
+def _error(found: jax.Array, truth: jax.Array) -> float:
+    return float(jnp.linalg.norm(found - truth) / jnp.linalg.norm(truth))
