@@ -8,6 +8,7 @@ import pytest
 from splatop.derivative import gradient, laplacian
 from splatop.encoders import LatticeEncoder
 from splatop.equation import Advection, Diffusion, Equation
+from splatop.grid import Grid
 from splatop.identify import add_noise, lattice_jets
 from splatop.identify.noise import measure, project
 from splatop.identify.problem import pose, reduce
@@ -19,7 +20,7 @@ from splatop.jets import SpectralJets, SplatJets
 from splatop.spectral import BoxFilter
 
 EQUATION = Equation((Advection(), Diffusion()))
-JETS = lattice_jets((3, 3), (1.0, 1.0))
+JETS = lattice_jets((3, 3), Grid.unit(32, 2))
 
 
 def waves(points: int, band: int, seed: int = 0) -> np.ndarray:

@@ -9,7 +9,8 @@ from splatop.errors import SplatopError
 from splatop.grid import Grid
 from splatop.identify import add_noise, identify, identify_trajectories, lattice_jets
 
-JETS = lattice_jets((3,), (1.0,))
+JETS = lattice_jets((3,), Grid.unit(32, 1))
+PLANE = lattice_jets((3, 3), Grid.unit(32, 2))
 EQUATION = parse_equation("dt(u) = -v*dx(u) + D*d2x(u)", dims=1)
 
 
@@ -63,13 +64,19 @@ def test_a_term_that_is_zero_on_the_data(method):
     equation = parse_equation("dt(u) = -v*dx(u) + w*dy(u)", dims=2)
     frames = np.repeat(exact()[..., None], 32, axis=-1)  # nothing varies along y
     with pytest.raises(SplatopError, match="the term of 'w' acts, it is zero"):
-        identify(equation, lattice_jets((3, 3), (1.0, 1.0)), frames, 1.0, method=method)
+        identify(equation, PLANE, frames, 1.0, method=method)
+
+
+def test_a_term_that_is_not_finite_on_the_data():
+    equation = parse_equation("dt(u) = a*sqrt(u)", dims=1)
+    with pytest.raises(SplatopError, match="finite on these frames"):
+        identify(equation, JETS, exact(), 1.0)
 
 
 def test_a_direction_that_does_not_act_is_left_out_of_the_average():
     equation = parse_equation("dt(u) = -v*(dx(u) + dy(u))", dims=2)
     frames = np.repeat(exact(d=0.0)[..., None], 32, axis=-1)
-    found = identify(equation, lattice_jets((3, 3), (1.0, 1.0)), frames, 1.0, method="paper")
+    found = identify(equation, PLANE, frames, 1.0, method="paper")
     assert found.estimates["v"] == pytest.approx(0.03, rel=1e-3)
 
 

@@ -10,6 +10,7 @@ from ..data import Trajectories
 from ..encoders import LatticeEncoder
 from ..equation import Equation
 from ..errors import SplatopError, unknown_name
+from ..grid import Grid
 from ..jets import JetProvider, SplatJets
 from ..spectral import PassThrough
 from .columns import acting_parts
@@ -75,7 +76,7 @@ def identify_trajectories(
         measure(trajectories.window(i, start, frames).astype(np.float64)) for i in range(count)
     ]
     band = tuple(int(b) for b in np.max([s.band for s in spectra], axis=0))
-    jets = jets or lattice_jets(band, trajectories.grid.lengths)
+    jets = jets or lattice_jets(band, trajectories.grid)
     found = []
     for i in range(count):
         values = {
@@ -97,11 +98,14 @@ def identify_trajectories(
     return found
 
 
-def lattice_jets(band: tuple[int, ...], lengths: tuple[float, ...]) -> SplatJets:
+def lattice_jets(band: tuple[int, ...], grid: Grid) -> SplatJets:
     """Unfiltered derivatives of a lattice of Gaussians that carries the band: 20 anchors per axis
-    as in the paper, or as many as the band needs."""
-    anchors = tuple(max(_PAPER_ANCHORS, 2 * int(np.ceil(1.25 * b)) + 2) for b in band)
-    return SplatJets(encoder=LatticeEncoder(anchors), lengths=lengths, filter=PassThrough())
+    as in the paper, or as many as the band needs, up to one for each grid point."""
+    anchors = tuple(
+        min(n, max(_PAPER_ANCHORS, 2 * int(np.ceil(1.25 * b)) + 2))
+        for b, n in zip(band, grid.points, strict=True)
+    )
+    return SplatJets(encoder=LatticeEncoder(anchors), lengths=grid.lengths, filter=PassThrough())
 
 
 def check_window(trajectories: Trajectories, frames: int, start: int) -> None:

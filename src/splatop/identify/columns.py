@@ -60,12 +60,17 @@ def acting_parts(problem: Problem, reduced: Reduced) -> dict[str, np.ndarray]:
     deviation = np.std(u, axis=tuple(range(1, u.ndim)), keepdims=True)
     speck = _ROUNDING * deviation * np.random.default_rng(0).standard_normal(u.shape)
     still, moved = (
-        columns_of(problem.equation, reduced.jets, state, problem.unknown, problem.known).parts
+        columns_of(problem.equation, reduced.jets, state, problem.unknown, problem.given).parts
         for state in (u, u + speck)
     )
     acting = {}
     for name, parts in still.items():
         axes = tuple(range(1, parts.ndim))
+        if not np.isfinite(parts).all():
+            raise SplatopError(
+                f"expected a term of '{name}' that is finite on these frames, it is not: check the "
+                "range of its functions (a root or logarithm of negative values?)"
+            )
         size = np.sum(np.square(parts), axis=axes)
         acting[name] = size > np.sum(np.square(moved[name] - parts), axis=axes)
         if not acting[name].any():

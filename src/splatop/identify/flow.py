@@ -13,7 +13,7 @@ from jaxtyping import Array, Float
 from ..equation import Equation
 from ..stepper import Coefficients
 from .problem import Problem, Reduced
-from .propagate import Settings, named, propagator, settings_for
+from .propagate import Settings, check_reached, named, propagator, settings_for
 from .uncertainty import Fit, levenberg_marquardt, spread
 
 
@@ -23,11 +23,12 @@ def match(problem: Problem, reduced: Reduced, start: np.ndarray) -> Fit:
 
     def linearise(x: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         residual, columns = _linearise(
-            problem.equation, reduced, jnp.asarray(x), problem.known, settings
+            problem.equation, reduced, jnp.asarray(x), problem.given, settings
         )
         return np.asarray(residual).ravel(), np.asarray(columns).reshape(len(x), -1)
 
     x, residual, columns = levenberg_marquardt(linearise, start)
+    check_reached(problem, residual, x)
     shape = (len(reduced.states) - 1, *reduced.states.shape[1:])
     found = spread(
         columns.reshape(-1, *shape),

@@ -6,7 +6,9 @@ from dataclasses import dataclass, replace
 
 import equinox as eqx
 import jax
+import jax.numpy as jnp
 import numpy as np
+from jaxtyping import Array
 
 from ..encoders import LatticeEncoder
 from ..equation import Equation
@@ -41,6 +43,11 @@ class Problem:
     @property
     def grid(self) -> Grid:
         return Grid(tuple(self.frames.shape[2:]), self.jets.lengths)
+
+    @property
+    def given(self) -> dict[str, Array]:
+        """The known values as arrays: compiled code does not depend on them."""
+        return {name: jnp.asarray(value) for name, value in self.known.items()}
 
     @property
     def nonlinear(self) -> tuple[str, ...]:

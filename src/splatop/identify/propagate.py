@@ -11,6 +11,7 @@ import numpy as np
 from jaxtyping import Array, Float
 
 from ..equation import Equation
+from ..errors import SplatopError
 from ..physics import EmbeddedPhysics
 from ..spectral import Field, from_modes, to_modes
 from ..stepper import Coefficients
@@ -44,7 +45,7 @@ def settings_for(problem: Problem, reduced: Reduced, x: np.ndarray) -> Settings:
     point = jnp.asarray(x)
     draft = Settings(problem.unknown, problem.dt, 1, False)
     rate, asymmetry = _probe(
-        problem.equation, reduced, point, problem.known, (draft, state, noise * np.std(state))
+        problem.equation, reduced, point, problem.given, (draft, state, noise * np.std(state))
     )
     z = float(rate) * problem.dt
     if not math.isfinite(z):
@@ -56,11 +57,21 @@ def settings_for(problem: Problem, reduced: Reduced, x: np.ndarray) -> Settings:
             substeps=_MODAL_SUBSTEPS * math.ceil(accurate / _MODAL_SUBSTEPS), modal=True
         )
     stable = draft._replace(substeps=_rounded(z / _STABLE))
-    error = float(_step_error(problem.equation, reduced, point, problem.known, (stable, state)))
+    error = float(_step_error(problem.equation, reduced, point, problem.given, (stable, state)))
     if not math.isfinite(error):
         return draft._replace(substeps=_MOST_SUBSTEPS)
     tolerance = max(_TIME_TOLERANCE, 0.01 * problem.spectrum.relative_noise)
     return stable._replace(substeps=_rounded(stable.substeps * (error / tolerance) ** 0.25))
+
+
+def check_reached(problem: Problem, residual: np.ndarray, x: np.ndarray) -> None:
+    """Refuse a flow that blows up at the coefficients where the search began."""
+    if not np.isfinite(residual).all():
+        values = ", ".join(f"{k} = {v:.3g}" for k, v in zip(problem.unknown, x, strict=True))
+        raise SplatopError(
+            f"expected a flow that stays finite, the equation blows up within a frame at {values}: "
+            "check the time step and the signs, or give values to start from"
+        )
 
 
 def named(names: tuple[str, ...], x: Float[Array, " p"], known: Coefficients) -> Coefficients:

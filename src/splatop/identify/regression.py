@@ -42,7 +42,7 @@ def regress(problem: Problem, acting: dict[str, np.ndarray]) -> Fit:
     weights = central_difference(len(frames)) / problem.dt
     jets = replace(problem.jets, filter=PassThrough())  # type: ignore[type-var]
     centre = jnp.asarray(frames[len(frames) // 2], jnp.float32)
-    columns = columns_of(problem.equation, jets, centre, problem.unknown, problem.known)
+    columns = columns_of(problem.equation, jets, centre, problem.unknown, problem.given)
     parts = {
         name: np.asarray(columns.parts[name], np.float64)[acting[name]] for name in problem.unknown
     }

@@ -33,7 +33,7 @@ def first_estimate(problem: Problem, reduced: Reduced) -> np.ndarray:
             problem.equation,
             reduced,
             jnp.asarray(x),
-            problem.known,
+            problem.given,
             (problem.unknown, centre, slope),
         )
         return np.asarray(residual).ravel(), np.asarray(columns).reshape(len(x), -1)
@@ -79,20 +79,24 @@ def _starts(
     linear = tuple(n for n in problem.unknown if n not in problem.nonlinear)
     rated = []
     for trial in trials:
-        at = {
-            **problem.known,
-            **problem.starts,
-            **dict(zip(searched, map(float, trial), strict=True)),
-        }
-        error, x = _rate(problem, reduced, linear, at, centre, slope)
-        rated.append((error, x))
+        tried = dict(zip(searched, map(float, trial), strict=True))
+        at = {**problem.known, **problem.starts, **tried}
+        rated.append(_rate(problem, reduced, linear, at, (centre, slope)))
     rated.sort(key=lambda one: one[0])
     return [x for error, x in rated[:_REFINED] if np.isfinite(error)]
 
 
-def _rate(problem, reduced, linear, at, centre, slope) -> tuple[float, np.ndarray]:
+def _rate(
+    problem: Problem,
+    reduced: Reduced,
+    linear: tuple[str, ...],
+    at: dict[str, float],
+    window: tuple[np.ndarray, np.ndarray],
+) -> tuple[float, np.ndarray]:
     """Residual with the linear unknowns solved for, and all values in order."""
-    columns = columns_of(problem.equation, reduced.jets, centre, linear, at)
+    centre, slope = window
+    traced = {name: jnp.asarray(value) for name, value in at.items()}
+    columns = columns_of(problem.equation, reduced.jets, jnp.asarray(centre), linear, traced)
     target = reduced.weigh(slope - np.asarray(columns.offset))
     values = dict(at)
     if linear and np.isfinite(target).all():

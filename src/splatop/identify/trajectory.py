@@ -18,7 +18,7 @@ from jaxtyping import Array, Float
 from ..equation import Equation
 from ..stepper import Coefficients
 from .problem import Problem, Reduced
-from .propagate import Settings, named, propagator, settings_for
+from .propagate import Settings, check_reached, named, propagator, settings_for
 from .uncertainty import Fit, solve, spread
 
 _ITERATIONS = 15
@@ -71,14 +71,15 @@ def _minimise(
 
     def linearise(x: np.ndarray, state: np.ndarray) -> _Linearised:
         point = jnp.asarray(x), jnp.asarray(state)
-        return _linearise(problem.equation, reduced, *point, problem.known, settings)
+        return _linearise(problem.equation, reduced, *point, problem.given, settings)
 
     def cost_at(x: np.ndarray, state: np.ndarray) -> float:
         point = jnp.asarray(x), jnp.asarray(state)
-        return float(_cost(problem.equation, reduced, *point, problem.known, settings))
+        return float(_cost(problem.equation, reduced, *point, problem.given, settings))
 
     x, state = np.array(start), reduced.states[0]
     at = linearise(x, state)
+    check_reached(problem, np.asarray(at.residual), x)
     for _ in range(_ITERATIONS):
         columns, remainder = np.asarray(at.columns), np.asarray(at.remainder)
         step = solve(columns, remainder)

@@ -149,6 +149,8 @@ def levenberg_marquardt(
     """
     x = np.array(start, float)
     residual, columns = linearise(x)
+    if not (np.isfinite(residual).all() and np.isfinite(columns).all()):
+        return x, np.full_like(residual, np.inf), columns
     damping = 1e-6
     for _ in range(iterations):
         cost = _square(residual)

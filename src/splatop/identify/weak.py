@@ -95,7 +95,7 @@ def _system(
         problem.equation,
         reduced,
         jnp.asarray(states),
-        problem.known,
+        problem.given,
         (problem.unknown, problem.dt, *tests),
     )
     return np.asarray(columns), np.asarray(target)
