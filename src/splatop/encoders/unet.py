@@ -1,5 +1,7 @@
 """The learned encoder: a periodic U-Net on the anchor lattice that predicts the geometry."""
 
+import itertools
+
 import equinox as eqx
 import jax
 import jax.numpy as jnp
@@ -152,8 +154,8 @@ class _UNet(eqx.Module):
 
         self.stem = conv(inputs, widths[0])
         self.encode = [conv(w, w) for w in widths]
-        self.down = [conv(a, b, stride=2) for a, b in zip(widths[:-1], widths[1:], strict=True)]
-        self.up = [conv(b, a) for a, b in zip(widths[:-1], widths[1:], strict=True)]
+        self.down = [conv(a, b, stride=2) for a, b in itertools.pairwise(widths)]
+        self.up = [conv(b, a) for a, b in itertools.pairwise(widths)]
         self.decode = [conv(2 * w, w) for w in widths[:-1]]
         head = conv(widths[0], outputs, kernel=1)
         # Zeros are the isotropic lattice, a good place to start from.
