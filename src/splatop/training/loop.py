@@ -154,7 +154,7 @@ def _make_update(stage: Stage) -> Callable[[Any, Any, Any], tuple[Any, Array, Ar
         reported, gradient = stage.placement.average(differentiate)(
             (state["parameters"], rest), batch
         )
-        norm = optax.global_norm(gradient)
+        norm = jnp.sqrt(sum(jnp.sum(jnp.square(leaf)) for leaf in jax.tree.leaves(gradient)))
         changes, optimiser = stage.optimiser.update(
             gradient, state["optimiser"], state["parameters"]
         )

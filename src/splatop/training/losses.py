@@ -148,8 +148,7 @@ def worst_frame(
     fields: tuple[str, ...],
 ) -> str:
     """In words, which field of a batch of frames is not finite or largest."""
-    largest = np.asarray(jnp.max(jnp.abs(frames), axis=range(2, frames.ndim)))
-    return _in_words(largest[:, None], fields, "frame", "holds")
+    return _in_words(_largest(frames[:, None]), fields, "frame", "reaches")
 
 
 def worst_prediction(
@@ -164,29 +163,31 @@ def worst_prediction(
     @eqx.filter_jit
     def errors(stepper, windows, coefficients):
         def one(window, own):
-            predicted = rollout(stepper, window[0], own, steps=len(window) - 1)
-            error = jnp.abs(predicted - window[1:])
-            return jnp.max(error, axis=range(2, error.ndim))
+            return rollout(stepper, window[0], own, steps=len(window) - 1) - window[1:]
 
-        inputs = jnp.max(jnp.abs(windows), axis=range(3, windows.ndim))
-        return inputs, jax.vmap(one)(windows, coefficients)
+        return jax.vmap(one)(windows, coefficients)
 
-    inputs, found = (np.asarray(a) for a in errors(stepper, windows, coefficients))
-    if not np.isfinite(inputs).all():
-        return "the data themselves are not finite: " + _in_words(inputs, fields, "frame", "holds")
+    held = _largest(windows)
+    if not np.isfinite(held).all():
+        return "the data themselves: " + _in_words(held, fields, "frame", "reaches")
+    found = _largest(errors(stepper, windows, coefficients))
     return _in_words(found, fields, "predicted step", "is off by")
 
 
-def _in_words(
-    sizes: Float[np.ndarray, "B T C"], fields: tuple[str, ...], what: str, verb: str
-) -> str:
+def _largest(values: Float[Array, "B T C *N"]) -> np.ndarray:
+    """Largest absolute value of each field of each frame, infinite where any is not finite."""
+    sizes = np.abs(np.asarray(values))
+    sizes = np.where(np.isfinite(sizes), sizes, np.inf)
+    return sizes.max(axis=tuple(range(3, sizes.ndim)))
+
+
+def _in_words(sizes: np.ndarray, fields: tuple[str, ...], what: str, verb: str) -> str:
     bad = ~np.isfinite(sizes)
     if bad.any():
         first = int(np.argmax(bad.any(axis=(0, 2))))
         sample, channel = (int(i[0]) for i in np.nonzero(bad[:, first]))
+        finding = "is not finite"
     else:
         sample, first, channel = (int(i) for i in np.unravel_index(sizes.argmax(), sizes.shape))
-    return (
-        f"field {fields[channel]} in sample {sample} of the batch, {what} {first + 1}, {verb} "
-        f"{sizes[sample, first, channel]:g}"
-    )
+        finding = f"{verb} {sizes[sample, first, channel]:g}"
+    return f"field {fields[channel]} in sample {sample} of the batch, {what} {first + 1}, {finding}"

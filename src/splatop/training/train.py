@@ -22,6 +22,12 @@ from .settings import Settings
 from .stages import Session, learned_encoder, train_encoder, train_operator
 
 
+# The operator must lower the rollout error by this part of it, and by more than float32 rounding
+# adds up to over a rollout: less than that is fitted noise, which other trajectories pay for.
+LEAST_GAIN = 0.05
+ROUNDING = 2e-6
+
+
 def train(
     out: str | Path,
     problem: Problem,
@@ -113,7 +119,7 @@ def _keep_if_better(stepper: Surrogate, session: Session) -> tuple[Surrogate, bo
         return float(np.mean(errors))
 
     composite, physics = mean_error(stepper), mean_error(stepper.physics)
-    earned = composite < physics
+    earned = physics - composite > max(LEAST_GAIN * physics, ROUNDING)
     session.say(
         f"rollout error over {steps} steps: physics alone {physics:.3e}, with the operator "
         f"{composite:.3e}" + ("" if earned else "; the operator is left out")
