@@ -108,6 +108,14 @@ def test_modes_may_differ_per_axis():
         assert relative(run(FNO.from_pdequinox(model), u), run(model, u)) < 1e-12
 
 
+def test_wide_networks_agree_too():
+    """Beyond 32 hidden channels the sums over channels are matrix products."""
+    with jax.enable_x64(True):
+        model = reference(2, 1, hidden=33)
+        u = noise(1, 6, 7)
+        assert relative(run(FNO.from_pdequinox(model), u), run(model, u)) < 1e-12
+
+
 def test_same_key_same_network_as_pdequinox():
     ours = FNO(2, 1, modes=3, key=KEY, zero_projection=False)
     theirs = pdeqx.arch.ClassicFNO(2, 1, 1, hidden_channels=6, num_modes=3, num_blocks=4, key=KEY)
