@@ -88,7 +88,9 @@ class UNetEncoder(Encoder):
         if self.amplitudes == "predicted":
             return self
         normalised, _, _ = normalise(u)
-        return HeldGeometry(geometry=self.predict(normalised), renderer=self.renderer)
+        return HeldGeometry(
+            geometry=self.predict(normalised), renderer=self.renderer, anchors=self.anchors
+        )
 
     def predict(self, normalised: Field) -> Gaussians:
         """What the network says about a normalised frame; amplitudes are zero if to be solved."""
@@ -106,11 +108,7 @@ class HeldGeometry(Encoder):
 
     geometry: Gaussians
     renderer: PointRenderer
-
-    @property
-    def anchors(self) -> tuple[int, ...]:  # type: ignore[override]
-        assert self.geometry.anchors is not None
-        return self.geometry.anchors
+    anchors: tuple[int, ...] = eqx.field(static=True)
 
     def __call__(self, u: Field) -> Gaussians:
         check_frame(u, self.anchors)
