@@ -1,6 +1,9 @@
 """`splatop identify` as a user runs it."""
 
 import json
+import re
+import runpy
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -91,3 +94,13 @@ def test_noise_for_studies_is_reproducible(file):
 def test_mistakes_are_named(file, arguments, message):
     with pytest.raises(SplatopError, match=message):
         run(file, *arguments)
+
+
+def test_the_example_of_the_docs_runs(tmp_path):
+    text = (Path(__file__).parent.parent / "docs" / "identification.md").read_text()
+    (example,) = re.findall(r"```python\n(.*?)```", text, re.DOTALL)
+    script = tmp_path / "example.py"
+    script.write_text(example)
+    found = runpy.run_path(str(script))["found"]
+    assert found.estimates == pytest.approx({"v": 0.3, "D": 1e-3}, rel=1e-5)
+    assert found.warnings == ()

@@ -38,6 +38,8 @@ GRIDS = [
     Grid((9, 14), (0.5, 2.0)),
     Grid((8, 9, 10), (1.0, 2.0, 0.7)),
 ]
+
+
 def full_modes(grid):
     """Mode numbers of the full transform, `(d, *N)`."""
     return np.stack(

@@ -60,6 +60,4 @@ class Grid:
 
 def _broadcastable(axes: list[np.ndarray]) -> tuple[np.ndarray, ...]:
     dims = len(axes)
-    return tuple(
-        a.reshape((1,) * i + (-1,) + (1,) * (dims - 1 - i)) for i, a in enumerate(axes)
-    )
+    return tuple(a.reshape((1,) * i + (-1,) + (1,) * (dims - 1 - i)) for i, a in enumerate(axes))

@@ -105,13 +105,14 @@ def evaluate(
 
 def _load(paths: list[str]) -> dict[str, Model]:
     """Models by a name of their own; refused together if their benchmarks differ."""
+    resolved = [Path(path).resolve() for path in paths]
+    twice = [path for index, path in enumerate(paths) if resolved[index] in resolved[:index]]
+    if twice:
+        raise SplatopError(f"expected each model once, got '{twice[0]}' twice")
     loaded: dict[str, Model] = {}
     for path in paths:
         name = Path(path).resolve().name.removesuffix(".safetensors")
-        name = path if name in loaded else name
-        if name in loaded:
-            raise SplatopError(f"expected each model once, got '{path}' twice")
-        loaded[name] = load_model(path)
+        loaded[path if name in loaded else name] = load_model(path)
     benchmarks = {name: model.spec.benchmark or "own data" for name, model in loaded.items()}
     if len(set(benchmarks.values())) > 1:
         listed = ", ".join(f"{name}: {benchmark}" for name, benchmark in benchmarks.items())

@@ -56,8 +56,18 @@ def forecast(
                         model.rollout(jnp.asarray(state[-1]), steps=ahead, coefficients=own[b])
                     )
                     if not np.isfinite(frames).all():
-                        bad = begin + 1 + int(np.argmin(np.isfinite(frames).all(axis=(1, 2))
-                                                        .reshape(ahead, -1).all(axis=1)))
+                        bad = (
+                            begin
+                            + 1
+                            + int(
+                                np.argmin(
+                                    np.isfinite(frames)
+                                    .all(axis=(1, 2))
+                                    .reshape(ahead, -1)
+                                    .all(axis=1)
+                                )
+                            )
+                        )
                         raise SplatopError(
                             f"the rollout of trajectory {b} diverged at step {bad}: "
                             "ask for fewer steps, or train with more substeps"

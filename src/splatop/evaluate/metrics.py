@@ -58,14 +58,15 @@ def relative_l2(statistics: FrameStatistics) -> np.ndarray:
     """`rL2(k) = ||prediction - reference|| / ||reference||`, over all channels together."""
     error, reference = _double(statistics.error), _double(statistics.reference)
     with np.errstate(all="ignore"):
-        return np.sqrt(error / reference)
+        return np.asarray(np.sqrt(error / reference))
 
 
 def psnr(mean_squared_error: np.ndarray, value_range: float) -> np.ndarray:
     """`10 log10(R²/MSE)` in dB; R is the range of the reference over the whole test set."""
     floor = (value_range * ROUNDING) ** 2
     with np.errstate(all="ignore"):
-        return 10 * np.log10(value_range**2 / np.maximum(mean_squared_error, floor))
+        decibels = 10 * np.log10(value_range**2 / np.maximum(mean_squared_error, floor))
+    return np.asarray(decibels)
 
 
 def correlation(statistics: FrameStatistics) -> np.ndarray:
@@ -82,7 +83,7 @@ def energy_error(statistics: FrameStatistics) -> np.ndarray:
     """Relative error of the energy `||u||²`, with its sign."""
     prediction, reference = _double(statistics.prediction), _double(statistics.reference)
     with np.errstate(all="ignore"):
-        return (prediction - reference) / reference
+        return np.asarray((prediction - reference) / reference)
 
 
 def spectral_error(prediction: np.ndarray, reference: np.ndarray, *, mean_evolves: bool) -> float:
@@ -122,5 +123,5 @@ def first_step_below(curve: np.ndarray, threshold: float) -> int | None:
     return first_step_above(-np.asarray(curve, float), -threshold)
 
 
-def _double(values: Array) -> np.ndarray:
+def _double(values: Array | np.ndarray) -> np.ndarray:
     return np.asarray(values, np.float64)

@@ -104,7 +104,7 @@ class Workshop:
             path.mkdir(parents=True, exist_ok=True)
             problem = Problem(benchmark=run.benchmark)
             train(path, problem, settings, resume=(path / CONFIG).exists())
-            jax.clear_caches()
+            jax.clear_caches()  # dozens of trainings would pile up their compiled programs
         return load_model(path)
 
     def metrics(self, run: Run, *, split: str = "test") -> Metrics:
@@ -123,7 +123,6 @@ class Workshop:
             model, self._data(run.benchmark, split), steps=size.steps or 1, name=run.name, also=also
         )
         save_metrics(file, metrics)
-        jax.clear_caches()
         return metrics
 
     def frames(self, run: Run, steps: Sequence[int]) -> Frames:
@@ -140,7 +139,6 @@ class Workshop:
             model, self._data(run.benchmark, "test"), steps=steps, name=run.name
         )
         frames.save(file)
-        jax.clear_caches()
         return frames
 
     def encoding(self, run: Run) -> Encoding:

@@ -87,10 +87,9 @@ def _minimise(
         cost = float(np.sum(np.square(at.residual)))
         gain = cost - float(np.sum((remainder - np.tensordot(step, columns, axes=1)) ** 2))
         factor = 1.0
-        while (
-            factor > _LEAST_STEP
-            and not cost_at(x + factor * step, state + factor * state_step) <= cost
-        ):
+        while factor > _LEAST_STEP and not cost_at(
+            x + factor * step, state + factor * state_step
+        ) <= cost * (1 + 1e-9):
             factor /= 2
         if factor <= _LEAST_STEP:
             break

@@ -160,7 +160,7 @@ def levenberg_marquardt(
         while True:
             step = np.linalg.solve(gram + damping * np.eye(len(x)), slope) / norms
             new_residual, new_columns = linearise(x + step)
-            if np.isfinite(new_columns).all() and _square(new_residual) <= cost:
+            if np.isfinite(new_columns).all() and _square(new_residual) <= cost * (1 + 1e-9):
                 damping = max(damping / 10, 1e-12)
                 break
             damping *= 10

@@ -21,7 +21,6 @@ from .run_folder import CONFIG, MODEL, claim, read_json, write_json, writing_run
 from .settings import Settings
 from .stages import Session, learned_encoder, train_encoder, train_operator
 
-
 # The operator must lower the rollout error by this part of it, and by more than float32 rounding
 # adds up to over a rollout: less than that is fitted noise, which other trajectories pay for.
 LEAST_GAIN = 0.05
