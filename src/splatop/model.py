@@ -33,6 +33,8 @@ from .spectral import Field
 from .stepper import Coefficients, Stepper, rollout
 from .surrogate import ScaledOperator, Surrogate
 
+GivenField = Float[Array | np.ndarray, "C *N"]
+
 FORMAT = "splatop-model"
 FORMAT_VERSION = 1
 SHIPPED = Path(__file__).parent / "models"
@@ -195,19 +197,19 @@ class Model:
             )
         return given
 
-    def step(self, u: Field, coefficients: Coefficients | None = None) -> Field:
+    def step(self, u: GivenField, coefficients: Coefficients | None = None) -> Field:
         """The state one frame later."""
         return _jitted_step(self.stepper, self._checked(u), self.complete(coefficients))
 
     def rollout(
-        self, u0: Field, *, steps: int, coefficients: Coefficients | None = None
+        self, u0: GivenField, *, steps: int, coefficients: Coefficients | None = None
     ) -> Float[Array, "T C *N"]:
         """The `steps` states that follow `u0`."""
         if steps < 1:
             raise SplatopError(f"expected at least one step, got {steps}")
         return _jitted_rollout(self.stepper, self._checked(u0), self.complete(coefficients), steps)
 
-    def _checked(self, u: Field) -> Array:
+    def _checked(self, u: GivenField) -> Array:
         u = jnp.asarray(u)
         check_field(u, dims=self.spec.dims, channels=len(self.spec.fields))
         return u

@@ -12,7 +12,7 @@ BENCHMARK = "burgers2d"
 # Reduced Burgers: 64² points, 32 trajectories; the same data, loss and batch for both models. The
 # FNO has everything to learn and gets more steps; the surrogate's network only a tiny residual.
 SIZE = {"points": 64, "trajectories": 32, "batch": 10}
-STEPS = {"surrogate": 100, "fno": 1000}
+STEPS = {"surrogate": 100, "fno": 500}
 TEST_TRAJECTORIES = 6
 TEST_STEPS = 200
 

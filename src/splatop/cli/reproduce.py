@@ -55,7 +55,7 @@ def reproduce(
 
 def _keep_compiled(folder: Path) -> None:
     """Networks of one shape are trained on several benchmarks: compile each once."""
-    if jax.config.read("jax_compilation_cache_dir") is None:
+    if getattr(jax.config, "jax_compilation_cache_dir", None) is None:
         jax.config.update("jax_compilation_cache_dir", str(folder.absolute()))
         jax.config.update("jax_persistent_cache_min_compile_time_secs", 0.5)
 

@@ -108,7 +108,7 @@ def draw_bars(
         known = None
         if not tenfold and metrics.model["kind"] != "physics":
             known = (published or {}).get(metrics.model["kind"])
-        _bar_text(ax, metrics, text(length) if length else "", (length or left, row), known)
+        _bar_text(ax, metrics, text(length) if length else "", (length or left, float(row)), known)
         if known:
             ax.plot(
                 known, row, "D", markersize=6, markerfacecolor="white",

@@ -2,6 +2,7 @@
 
 from collections.abc import Sequence
 
+import jax.numpy as jnp
 import matplotlib
 import numpy as np
 from matplotlib.axes import Axes
@@ -75,7 +76,7 @@ def _vorticity(frames: Frames, states: np.ndarray) -> np.ndarray:
                     differentiate(u[1:2], along_x, frames.lengths)
                     - differentiate(u[0:1], along_y, frames.lengths)
                 )[0]
-                for u in states
+                for u in jnp.asarray(states)
             ]
         )
 

@@ -11,6 +11,7 @@ import numpy as np
 
 from ..benchmarks import get_benchmark
 from ..equation import Equation
+from ..errors import SplatopError
 from ..identify import identify_trajectories
 from ..model import ModelSpec, build_model
 from ..numerics import build_encoder, paper_numerics
@@ -18,7 +19,7 @@ from ..operators import Conditioning
 from ..stepper import Stepper
 from ..tune import choose_numerics
 from .problem import Loaded
-from .settings import Settings
+from .settings import FULL, Settings
 
 Say = Callable[[str], None]
 
@@ -73,6 +74,7 @@ class Prepared:
 
 def prepare(loaded: Loaded, settings: Settings, say: Say = lambda _: None) -> Prepared:
     """Identify what is unknown, choose the numerics, measure the data."""
+    _check_modes(loaded, settings)
     frames = loaded.sample_frames()
     axes = (0, *range(2, frames.ndim))
     center = np.zeros(frames.shape[1])
@@ -128,6 +130,21 @@ def prepare(loaded: Loaded, settings: Settings, say: Say = lambda _: None) -> Pr
         coefficients,
         tuple(reasons),
     )
+
+
+def _check_modes(loaded: Loaded, settings: Settings) -> None:
+    """Refuse a grid too coarse for the network before anything is written."""
+    if settings.model not in ("surrogate", "fno"):
+        return
+    own = loaded.grid.points
+    for points, _ in settings.phases:
+        coarsest = min(own) if points == FULL else min(n * points // own[0] for n in own)
+        if min(coarsest, min(own)) < 2 * settings.modes:
+            raise SplatopError(
+                f"grid coarser than the model's modes: {settings.modes} modes per axis need at "
+                f"least {2 * settings.modes} points, got {min(coarsest, min(own))}: use fewer "
+                "modes, or a finer grid"
+            )
 
 
 def _identify(
