@@ -17,7 +17,7 @@ import pdequinox
 from .benchmarks import get_benchmark
 from .data import generate
 from .derivative import gradient, laplacian, value
-from .encoders import UNetEncoder
+from .encoders import LatticeEncoder, UNetEncoder
 from .errors import unknown_name
 from .gaussians import BoundedScales, gaussians_from_raw, geometry_outputs
 from .grid import Grid
@@ -25,11 +25,22 @@ from .numerics import build_physics
 from .operators import FNO, baseline
 from .physics import EmbeddedPhysics
 from .render import DenseRenderer, FourierRenderer, LocalRenderer
-from .spectral import SmoothFilter
+from .spectral import SmoothFilter, differentiate
 from .surrogate import Surrogate
 from .tune import choose_numerics
 
 Measured = dict[str, float]
+
+# Seconds that a contender may use before the next one's turn.
+TURN = 0.02
+
+# Benchmark, frame and anchors per axis of the lattice encoder's table.
+LATTICE_CASES = (
+    ("advection2d", 0, 20),
+    ("burgers2d", 50, 20),
+    ("advection_allen_cahn2d", 60, 20),
+    ("advection_allen_cahn2d", 60, 40),
+)
 
 
 def render(repeats: int = 9, points: int = 160, anchors: int = 20) -> Measured:
@@ -73,6 +84,36 @@ def window(points: int = 160, anchors: int = 20) -> Measured:
             near[laplacian(2)], exact[laplacian(2)]
         )
     return found
+
+
+def lattice(points: int = 160, trajectories: int = 3) -> Measured:
+    """Errors of the lattice encoder in value, gradient and Laplacian, against its kernel's width.
+
+    Rendered by Fourier, which truncates nothing, on frames of the reference solver.
+    """
+    found = {}
+    for name, step, anchors in LATTICE_CASES:
+        benchmark = get_benchmark(name).with_points(points)
+        data = generate(benchmark, split="test", trajectories=trajectories, steps=max(step, 1))
+        frames = [jnp.asarray(data.window(i, step, 1)[0]) for i in range(trajectories)]
+        for ratio in (0.8, 1.0, 1.2, 1.4):
+            encoder = LatticeEncoder((anchors, anchors), ratio)
+            errors = np.mean([_representation_errors(encoder, u) for u in frames], axis=0)
+            for kind, error in zip(("value", "gradient", "laplacian"), errors, strict=True):
+                found[f"lattice_{name}_{anchors}_{kind}_error_at_{ratio:g}h"] = float(error)
+    return found
+
+
+@eqx.filter_jit
+def _representation_errors(encoder: LatticeEncoder, u: jax.Array) -> jax.Array:
+    dims = u.ndim - 1
+    lengths = (1.0,) * dims
+    wanted = (value(dims), *gradient(dims), laplacian(dims))
+    rendered = FourierRenderer()(encoder(u), wanted, Grid(u.shape[1:], lengths))
+    exact = {d: differentiate(u, d, lengths) for d in wanted}
+    groups = (wanted[:1], gradient(dims), wanted[-1:])
+    pairs = [[jnp.stack([f[d] for d in group]) for f in (rendered, exact)] for group in groups]
+    return jnp.stack([jnp.linalg.norm(a - b) / jnp.linalg.norm(b) for a, b in pairs])
 
 
 def physics(repeats: int = 9, points: int = 160) -> Measured:
@@ -154,6 +195,7 @@ def surrogate(repeats: int = 9, points: int = 160) -> Measured:
 GROUPS: dict[str, Callable[..., Measured]] = {
     "render": render,
     "window": window,
+    "lattice": lattice,
     "physics": physics,
     "operators": operators,
     "surrogate": surrogate,
@@ -197,16 +239,22 @@ def _gradient(network, u):
 
 
 def _times(contenders: dict[str, tuple[Callable, tuple]], repeats: int) -> dict[str, float]:
-    """Median seconds of each, called in turns so that a busy machine slows all alike."""
+    """Median seconds of each, called in turns so that a busy machine slows all alike.
+
+    A turn repeats short calls, or each would find the cache as a longer contender left it.
+    """
     compiled = {name: (eqx.filter_jit(f), args) for name, (f, args) in contenders.items()}
     for function, args in compiled.values():
         jax.block_until_ready(function(*args))
     seconds: dict[str, list[float]] = {name: [] for name in compiled}
     for _ in range(repeats):
         for name, (function, args) in compiled.items():
-            start = time.perf_counter()
-            jax.block_until_ready(function(*args))
-            seconds[name].append(time.perf_counter() - start)
+            turn = 0.0
+            while turn < TURN:
+                start = time.perf_counter()
+                jax.block_until_ready(function(*args))
+                seconds[name].append(time.perf_counter() - start)
+                turn += seconds[name][-1]
     return {name: float(np.median(values)) for name, values in seconds.items()}
 
 

@@ -13,7 +13,7 @@ def bench(
     json: JsonOption = False,
     only: Annotated[
         list[str] | None,
-        typer.Option(help="render, window, physics, operators or surrogate; repeatable."),
+        typer.Option(help="render, window, lattice, physics, operators or surrogate; repeatable."),
     ] = None,
 ) -> None:
     """Compare the speed of the parts with their peers, side by side; only ratios mean anything."""

@@ -1,0 +1,91 @@
+"""`splatop bench`: it runs, says what it promises to, and its errors are as small as claimed."""
+
+import json
+import re
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from splatop import bench
+from splatop.cli import main
+from splatop.errors import SplatopError
+
+PAGE = (Path(__file__).parent.parent / "docs" / "rendering.md").read_text()
+
+# Times are never judged here, only that there are some: a test must not depend on the machine.
+PROMISED = {
+    "render": (
+        "render_local_over_dense_speedup",
+        "render_fourier_over_dense_speedup",
+        "render_local_error",
+        "render_fourier_error",
+    ),
+    "physics": ("physics_working_grid_speedup", "physics_working_grid_error"),
+}
+
+
+@pytest.mark.parametrize("name", PROMISED)
+def test_the_keys_that_are_promised(name):
+    settings = {"anchors": 12} if name == "render" else {}
+    found = bench.GROUPS[name](repeats=1, points=36, **settings)
+    assert set(PROMISED[name]) <= set(found)
+    assert all(np.isfinite(value) and value > 0 for value in found.values())
+
+
+def test_rendering_errors_are_as_claimed():
+    # At the size of the claim but for the number of points: 1e-5 at σ <= 0.75 h.
+    found = bench.render(repeats=1, points=60, anchors=20)
+    assert found["render_local_error"] <= 1e-5
+    assert found["render_fourier_error"] <= 1e-5
+
+
+def test_the_lattice_s_table(monkeypatch):
+    monkeypatch.setattr(bench, "LATTICE_CASES", (("advection2d", 0, 20),))
+    found = bench.lattice(points=48, trajectories=1)
+    assert found["lattice_advection2d_20_value_error_at_1.2h"] < 1e-4
+    assert len(found) == 12
+
+
+def test_groups_can_be_chosen(monkeypatch):
+    monkeypatch.setattr(bench, "GROUPS", {"a": lambda: {"x": 1.0}, "b": lambda: {"y": 2.0}})
+    assert bench.measure() == {"x": 1.0, "y": 2.0}
+    assert bench.measure(["b"]) == {"y": 2.0}
+    with pytest.raises(SplatopError, match="unknown group 'c'"):
+        bench.measure(["c"])
+
+
+def run(monkeypatch, *arguments):
+    monkeypatch.setattr("sys.argv", ["splatop", "bench", *arguments])
+    with pytest.raises(SystemExit) as done:
+        main()
+    return done.value.code
+
+
+def test_the_command_prints_json_and_nothing_else(monkeypatch, capsys):
+    monkeypatch.setattr(bench, "GROUPS", {"a": lambda: {"x": 1.5}, "b": lambda: {"y": 2.0}})
+    assert run(monkeypatch, "--json", "--only", "a") == 0
+    assert json.loads(capsys.readouterr().out) == {"x": 1.5}
+
+
+def test_the_command_prints_a_table(monkeypatch, capsys):
+    monkeypatch.setattr(bench, "GROUPS", {"a": lambda: {"some_speedup": 12.345}})
+    assert run(monkeypatch) == 0
+    shown = capsys.readouterr().out
+    assert "some speedup" in shown
+    assert "12.3" in shown
+
+
+def test_an_unknown_group_is_one_message(monkeypatch, capsys):
+    assert run(monkeypatch, "--only", "rendr") == 1
+    assert "did you mean 'render'" in capsys.readouterr().err.replace("\n", " ")
+
+
+@pytest.mark.parametrize("code", re.findall(r"```python\n(.*?)```", PAGE, re.DOTALL))
+def test_the_page_s_python_runs(code):
+    exec(compile(code, "rendering.md", "exec"), {})
+
+
+def test_the_page_s_groups_exist():
+    for name in re.findall(r"--only (\w+)", PAGE):
+        assert name in bench.GROUPS
