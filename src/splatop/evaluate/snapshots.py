@@ -20,6 +20,8 @@ from .style import FIELD_MAP, ORDER
 
 _LIGHT = np.array([0.35, -0.55, 0.76])
 _MISSING = "#BDBDBD"  # where a rollout has diverged
+# Finer grids are thinned out: panels of two inches show no more, and triangles are slow to draw.
+_SURFACE_POINTS = 40
 
 
 def _ordered(several: Sequence[Frames]) -> list[Frames]:
@@ -126,6 +128,8 @@ def isosurface_figure(several: Sequence[Frames], *, level: float = LEVEL) -> Fig
 
 
 def _surfaces(ax, values: np.ndarray, level: float, lengths: tuple[float, ...]) -> None:
+    stride = max(1, max(values.shape) // _SURFACE_POINTS)
+    values = values[::stride, ::stride, ::stride]
     if np.isfinite(values).all():
         for sign, colour in ((1, POSITIVE), (-1, NEGATIVE)):
             triangles = isosurface(sign * values, level)
