@@ -20,7 +20,7 @@ from splatop.evaluate.frames import Frames, rollout_frames
 from splatop.evaluate.reproduce import reproduce
 from splatop.evaluate.runs import Run, Size, Workshop
 from splatop.evaluate.snapshots import snapshot_figure
-from splatop.evaluate.style import default_name, styled_in_order
+from splatop.evaluate.style import RC, default_name, styled_in_order
 from splatop.evaluate.summary import describe_model
 from splatop.evaluate.tables import number, rollout_table, with_deviation
 from splatop.model import Model, ModelSpec, build_model
@@ -190,7 +190,8 @@ def test_every_table_and_figure_of_the_paper_has_a_name():
         assert name in ITEMS
 
 
-def test_all_of_it_comes_from_saved_files_alone(shelf, nothing_is_made):
+def test_all_of_it_comes_from_saved_files_alone(shelf, nothing_is_made, monkeypatch):
+    monkeypatch.setitem(RC, "savefig.dpi", 40)
     done = reproduce(["all"], shelf, preset="smoke", size=Size(COUNT, STEPS))
     assert done.problems == []
     assert set(done.files) == set(ITEMS)
