@@ -135,6 +135,11 @@ def _mode_energy(frames: np.ndarray, grid: Grid) -> np.ndarray:
     return np.where(energy > 6 * floor, energy, 0.0)
 
 
+def _some(frames: np.ndarray, count: int = 4) -> jax.Array:
+    """A few frames: of different trajectories and times if the frames are ordered by both."""
+    return jnp.asarray(frames[np.linspace(0, len(frames) - 1, min(count, len(frames))).astype(int)])
+
+
 def _fraction(energy: np.ndarray, outside: np.ndarray) -> float:
     """Largest relative amplitude among the frames in the modes marked."""
     axes = tuple(range(1, energy.ndim))
@@ -156,7 +161,7 @@ def _choose_anchors(
     channels = frames.shape[1]
     wanted = sorted({*gradient(grid.dims), laplacian(grid.dims)})
     exact = SpectralJets(grid.lengths, build_filter(numerics, grid.dims))
-    sample = jnp.asarray(frames[:: max(1, len(frames) // 4)])
+    sample = _some(frames)
     truth = jax.vmap(lambda u: exact(u, wanted).values)(sample)
     best, best_error = numerics, math.inf
     for margin in (4, 6, 8, 12, 16, 24, 32):
@@ -194,7 +199,7 @@ def _choose_substeps(
     dt: float,
 ):
     """The fewest RK4 substeps that are stable, and converged to the tolerance."""
-    sample = jnp.asarray(frames[:: max(1, len(frames) // 3)])
+    sample = _some(frames)
     first = build_physics(equation, numerics, lengths=lengths, dt=dt)
     linear = stability(first, sample[-1], coefficients)
     substeps = max(1, math.ceil(1.15 * linear.spectral_radius * dt / RK4_REACH))

@@ -188,10 +188,13 @@ class FileProblem(Loaded):
         return spread_frames(self._data)
 
 
-def spread_frames(data: Trajectories, count: int = 12) -> np.ndarray:
-    """Frames spread over trajectories and time, first and last ones included."""
+def spread_frames(data: Trajectories, moments: int = 13) -> np.ndarray:
+    """Frames spread over trajectories and time, first and last ones included.
+
+    Densely in time: fronts steepen and fade again, and the steepest decides which band is needed.
+    """
     which = np.linspace(0, data.trajectories - 1, min(4, data.trajectories)).astype(int)
-    times = np.linspace(0, data.frames - 1, max(2, count // len(which))).astype(int)
+    times = np.linspace(0, data.frames - 1, min(moments, data.frames)).astype(int)
     return np.stack([data.window(int(b), int(t), 1)[0] for b in which for t in times])
 
 
