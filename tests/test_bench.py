@@ -22,12 +22,14 @@ PROMISED = {
         "render_fourier_error",
     ),
     "physics": ("physics_working_grid_speedup", "physics_working_grid_error"),
+    "operators": ("fno_step_speedup", "fno_gradient_speedup_batch20"),
+    "training": ("train_step_speedup", "data_batch_over_train_step"),
 }
 
 
 @pytest.mark.parametrize("name", PROMISED)
 def test_the_keys_that_are_promised(name):
-    settings = {"anchors": 12} if name == "render" else {}
+    settings = {"render": {"anchors": 12}, "training": {"batch": 2}}.get(name, {})
     found = bench.GROUPS[name](repeats=1, points=36, **settings)
     assert set(PROMISED[name]) <= set(found)
     assert all(np.isfinite(value) and value > 0 for value in found.values())

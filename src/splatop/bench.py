@@ -6,6 +6,7 @@ turns, and the medians are compared. Errors stand beside the speed that they pay
 
 import time
 from collections.abc import Callable
+from dataclasses import replace
 from typing import Any
 
 import equinox as eqx
@@ -15,18 +16,22 @@ import numpy as np
 import pdequinox
 
 from .benchmarks import get_benchmark
-from .data import generate
+from .data import WindowSampler, generate
 from .derivative import gradient, laplacian, value
 from .encoders import LatticeEncoder, UNetEncoder
 from .errors import unknown_name
 from .gaussians import BoundedScales, gaussians_from_raw, geometry_outputs
 from .grid import Grid
-from .numerics import build_physics
+from .numerics import build_physics, paper_numerics
 from .operators import FNO, baseline
 from .physics import EmbeddedPhysics
 from .render import DenseRenderer, FourierRenderer, LocalRenderer
-from .spectral import SmoothFilter, differentiate
+from .render.renderer import grid_positions
+from .spectral import PassThrough, SmoothFilter, differentiate
 from .surrogate import Surrogate
+from .training import preset
+from .training.loop import only
+from .training.losses import batch_rollout_loss
 from .tune import choose_numerics
 
 Measured = dict[str, float]
@@ -118,7 +123,8 @@ def _representation_errors(encoder: LatticeEncoder, u: jax.Array) -> jax.Array:
 
 def physics(repeats: int = 9, points: int = 160) -> Measured:
     """One step of Φ on the working grid and on the full one, for a state inside the band."""
-    embedded, u, coefficients = _automatic("advection_diffusion2d", points)
+    embedded, frames, coefficients = _automatic("advection_diffusion2d", points)
+    u = frames[0]
     full = EmbeddedPhysics(
         embedded.equation, embedded.jets, embedded.dt, embedded.substeps, working_grid=False
     )
@@ -137,9 +143,7 @@ def physics(repeats: int = 9, points: int = 160) -> Measured:
 
 def operators(repeats: int = 9, points: int = 160) -> Measured:
     """Our FNO against pdequinox's, with the same weights."""
-    peer = pdequinox.arch.ClassicFNO(
-        2, 1, 1, hidden_channels=6, num_modes=10, num_blocks=4, key=jax.random.key(0)
-    )
+    peer = _peer(2)
     ours = FNO.from_pdequinox(peer)
     found = {}
     for batch in (1, 20):
@@ -163,24 +167,33 @@ def operators(repeats: int = 9, points: int = 160) -> Measured:
 
 def surrogate(repeats: int = 9, points: int = 160) -> Measured:
     """The whole composite step over pdequinox's plain FNO step, and its other networks."""
-    peer = pdequinox.arch.ClassicFNO(
-        2, 1, 1, hidden_channels=6, num_modes=10, num_blocks=4, key=jax.random.key(0)
-    )
-    embedded, u, coefficients = _automatic("advection_diffusion2d", points)
-    one = jnp.ones(1)
-    ours = Surrogate(embedded, FNO.from_pdequinox(peer), 0 * one, one, one)
+    return _composite("advection_diffusion2d", repeats, points)
+
+
+def surrogate3d(repeats: int = 2, points: int = 64) -> Measured:
+    """The same in 3D."""
+    found = _composite("advection_diffusion3d", repeats, points)
+    return {name.replace("_step_", "_3d_step_", 1): ratio for name, ratio in found.items()}
+
+
+def _composite(benchmark: str, repeats: int, points: int) -> Measured:
+    embedded, frames, coefficients = _automatic(benchmark, points)
+    u = frames[0]
+    dims, channels = u.ndim - 1, u.shape[0]
+    peer = _peer(dims)
+    ours = _surrogate(embedded, FNO.from_pdequinox(peer))
     learned = eqx.tree_at(
         lambda s: s.physics.jets.encoder,
         ours,
-        UNetEncoder((20, 20), 1, key=jax.random.key(2)),
+        UNetEncoder((20,) * dims, channels, key=jax.random.key(2)),
     )
     times = _times(
         {
             "fno": (lambda v: peer(v), (u,)),
             "lattice": (lambda v: ours(v, coefficients), (u,)),
             "unet encoder": (lambda v: learned(v, coefficients), (u,)),
-            "unet": (baseline("unet", 2, 1, key=jax.random.key(3)), (u,)),
-            "resnet": (baseline("resnet", 2, 1, key=jax.random.key(4)), (u,)),
+            "unet": (baseline("unet", dims, channels, key=jax.random.key(3)), (u,)),
+            "resnet": (baseline("resnet", dims, channels, key=jax.random.key(4)), (u,)),
         },
         repeats,
     )
@@ -192,6 +205,102 @@ def surrogate(repeats: int = 9, points: int = 160) -> Measured:
     }
 
 
+class _Gathered(LocalRenderer):
+    """The obvious local renderer: each pixel gathers the primitives of its window."""
+
+    def __call__(self, splats, derivatives, grid, filter=PassThrough()):
+        derivatives = tuple(derivatives)
+        positions = grid_positions(grid) * np.asarray(grid.lengths)
+        found = self.at(splats, derivatives, jnp.asarray(positions, jnp.float32), grid.lengths)
+        return {d: filter(v.reshape(-1, *grid.points), grid.lengths) for d, v in found.items()}
+
+
+def training(repeats: int = 2, batch: int = 20, horizon: int = 5, points: int = 160) -> Measured:
+    """A stage-2 step of the `fast` preset's first grid against the straightforward one.
+
+    That one is pdequinox's FNO at full resolution beside the paper's Φ: 20 anchors rendered by
+    gathering, one RK4 step on the full grid.
+    """
+    coarse = min(points, preset("fast").phases[0][0])
+    name = "advection_diffusion2d"
+    paper = replace(
+        paper_numerics(get_benchmark(name)), encoder="lattice", anchors=(20, 20), kernel_width=0.75
+    )
+    contenders = {}
+    for label, size in (("ours", coarse), ("straightforward", points)):
+        embedded, frames, coefficients = _automatic(name, size, steps=horizon)
+        peer = _peer(2)
+        if label == "ours":
+            model = _surrogate(embedded, FNO.from_pdequinox(peer))
+        else:
+            benchmark = get_benchmark(name)
+            slow = build_physics(
+                benchmark.equation, paper, lengths=benchmark.lengths, dt=benchmark.dt
+            )
+            slow = eqx.tree_at(lambda p: p.jets.renderer, slow, _Gathered())
+            model = _surrogate(slow, peer)
+        contenders[label] = _training_step(model, frames, coefficients, batch)
+    data = generate(get_benchmark(name), split="train", trajectories=4, steps=50, points=coarse)
+    sampler = WindowSampler(data, batch=batch, frames=horizon + 1, seed=0)
+    sampler.batch(0)
+    start = time.perf_counter()
+    for step in range(20):
+        sampler.batch(step)
+    loading = (time.perf_counter() - start) / 20
+    times = _times(contenders, repeats)
+    return {
+        "train_step_speedup": times["straightforward"] / times["ours"],
+        "data_batch_over_train_step": loading / times["ours"],
+    }
+
+
+def memory() -> Measured:
+    """Peak memory of a stage-2 step, in GB, as the compiler plans it: 160² x 20 and 64³ x 12."""
+    found = {}
+    for name, points, batch in (
+        ("advection_diffusion2d", 160, 20),
+        ("advection_diffusion3d", 64, 12),
+    ):
+        embedded, frames, coefficients = _automatic(name, points, steps=5)
+        dims = frames.ndim - 2
+        model = _surrogate(embedded, FNO.from_pdequinox(_peer(dims)))
+        step, arguments = _training_step(model, frames, coefficients, batch)
+        parameters, rest = eqx.partition(arguments, eqx.is_array)
+        compiled = jax.jit(lambda p, f=step, r=rest: f(*eqx.combine(p, r))).lower(parameters)
+        plan = compiled.compile().memory_analysis()
+        total = plan.temp_size_in_bytes + plan.argument_size_in_bytes + plan.output_size_in_bytes
+        found[f"train_step_memory_{dims}d_gigabytes"] = total / 1e9
+    return found
+
+
+def _peer(dims: int) -> pdequinox.arch.ClassicFNO:
+    """pdequinox's FNO of the paper's size, for a scalar field."""
+    return pdequinox.arch.ClassicFNO(
+        dims, 1, 1, hidden_channels=6, num_modes=10, num_blocks=4, key=jax.random.key(0)
+    )
+
+
+def _surrogate(embedded: EmbeddedPhysics, network: Any) -> Surrogate:
+    one = jnp.ones(len(embedded.equation.fields))
+    return Surrogate(embedded, network, 0 * one, one, one)
+
+
+def _training_step(model: Surrogate, frames: jax.Array, coefficients: Any, batch: int):
+    """The loss and its gradient over a batch of one window, as `_times` takes it."""
+    windows = jnp.broadcast_to(frames, (batch, *frames.shape))
+    own = {name: jnp.full(batch, value) for name, value in coefficients.items()}
+    scale = jnp.ones(frames.shape[1])
+    parameters, rest = eqx.partition(model, only(model, lambda s: s.network))
+
+    def step(parameters, windows, own):
+        def loss(p):
+            return batch_rollout_loss(eqx.combine(p, rest), windows, own, scale=scale)
+
+        return jax.value_and_grad(loss, has_aux=True)(parameters)
+
+    return step, (parameters, windows, own)
+
+
 GROUPS: dict[str, Callable[..., Measured]] = {
     "render": render,
     "window": window,
@@ -199,6 +308,9 @@ GROUPS: dict[str, Callable[..., Measured]] = {
     "physics": physics,
     "operators": operators,
     "surrogate": surrogate,
+    "surrogate3d": surrogate3d,
+    "training": training,
+    "memory": memory,
 }
 
 
@@ -213,10 +325,11 @@ def measure(names: list[str] | None = None) -> dict[str, Any]:
     return found
 
 
-def _automatic(name: str, points: int):
-    """A benchmark's physics with automatic numerics, and a state inside its band."""
+def _automatic(name: str, points: int, steps: int = 4):
+    """A benchmark's physics with automatic numerics, and frames inside its band."""
     benchmark = get_benchmark(name).with_points(points)
-    frames = generate(benchmark, split="test", trajectories=1, steps=4).window(0, 0, 5)
+    frames = generate(benchmark, split="test", trajectories=1, steps=steps)
+    frames = frames.window(0, 0, steps + 1)
     tuned = choose_numerics(
         benchmark.equation,
         benchmark.coefficients,
@@ -227,7 +340,7 @@ def _automatic(name: str, points: int):
     embedded = build_physics(
         benchmark.equation, tuned.numerics, lengths=benchmark.lengths, dt=benchmark.dt
     )
-    return embedded, jnp.asarray(frames[0]), dict(benchmark.coefficients)
+    return embedded, jnp.asarray(frames), dict(benchmark.coefficients)
 
 
 def _batched(network, u):

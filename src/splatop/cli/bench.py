@@ -13,7 +13,7 @@ def bench(
     json: JsonOption = False,
     only: Annotated[
         list[str] | None,
-        typer.Option(help="render, window, lattice, physics, operators or surrogate; repeatable."),
+        typer.Option(help="One group, such as render, operators or memory; repeatable."),
     ] = None,
 ) -> None:
     """Compare the speed of the parts with their peers, side by side; only ratios mean anything."""
