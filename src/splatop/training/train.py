@@ -2,6 +2,7 @@
 
 import contextlib
 import time
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -11,6 +12,7 @@ import numpy as np
 
 from .._version import __version__
 from ..model import Model, save_model
+from ..spectral import Field
 from ..stepper import Stepper, rollout
 from ..surrogate import Surrogate
 from .devices import from_writer, is_writer
@@ -32,16 +34,20 @@ def train(
     problem: Problem,
     settings: Settings,
     *,
+    operator: Callable[..., Field] | None = None,
     resume: bool = False,
     report: Reporter = silent,
     say: Say = lambda _: None,
 ) -> Model:
     """Train into the folder `out` and return the model, which is also written there.
 
+    `operator`, an equinox module `u -> u` of one state `(C, *N)`, takes the place of the FNO.
     Of several processes the first one decides and writes; the others follow it.
     """
     folder, started, loaded = Path(out), time.monotonic(), None
     asked = {"settings": settings.as_dict(), "problem": problem.as_dict()}
+    if operator is not None:
+        asked["operator"] = type(operator).__name__
     if not is_writer():
         report, say = silent, lambda _: None
     with contextlib.ExitStack() as run:
@@ -52,7 +58,7 @@ def train(
             held = claim(folder, asked, resume=resume)
             loaded = problem.load(settings, folder)
             if held is None:
-                prepared = prepare(loaded, settings, say)
+                prepared = prepare(loaded, settings, say, operator=operator)
                 held = {"version": __version__, **asked, "prepared": prepared.as_dict()}
                 write_json(folder / CONFIG, held)
             else:
@@ -64,28 +70,30 @@ def train(
 
         prepared = Prepared.from_dict(from_writer(begin))
         loaded = loaded or problem.load(settings, folder)
-        stepper = fresh_stepper(prepared, settings)
+        stepper = fresh_stepper(prepared, settings, operator=operator)
         session = Session(loaded, prepared, settings, folder, report, say)
-        spent = _Clock(folder / "timing.json", started)
-        try:
-            if learned_encoder(stepper) is not None:
+        clock = _Clock(folder / "timing.json")
+        clock.add("preparation", time.monotonic() - started)
+        if learned_encoder(stepper) is not None:
+            with clock.measuring("encoder"):
                 stepper = train_encoder(stepper, session)
-            if settings.model != "physics":
+        if settings.model != "physics":
+            with clock.measuring("operator"):
                 stepper = train_operator(stepper, session)
-        finally:
-            seconds = spent.stop()
         earned = True
         if isinstance(stepper, Surrogate) and settings.keep_if_better:
             stepper, earned = _keep_if_better(stepper, session)
         record = {
             "preset": settings.preset,
-            "train_minutes": seconds / 60,
+            "train_minutes": sum(clock.minutes.values()),
+            "stage_minutes": clock.minutes,
             "operator_earned_its_place": earned,
             "numerics": list(prepared.reasons),
             "trajectories": len(next(iter(prepared.coefficients.values()), ()))
             or settings.trajectories,
             "seed": settings.seed,
             "calibration_frames": settings.calibration_frames,
+            "operator": settings.model if operator is None else type(operator).__name__,
         }
         model = Model(prepared.spec, stepper, record)
         if is_writer():
@@ -129,14 +137,21 @@ def _keep_if_better(stepper: Surrogate, session: Session) -> tuple[Surrogate, bo
 
 
 class _Clock:
-    """Training time added up over interruptions."""
+    """Training time by stage, added up over interruptions."""
 
-    def __init__(self, path: Path, started: float):
-        self.path, self.started = path, started
+    def __init__(self, path: Path):
+        self.path = path
+        self.minutes: dict[str, float] = read_json(path) if path.exists() else {}
 
-    def stop(self) -> float:
-        before = read_json(self.path)["seconds"] if self.path.exists() else 0.0
-        seconds = before + time.monotonic() - self.started
+    def add(self, stage: str, seconds: float) -> None:
+        self.minutes[stage] = self.minutes.get(stage, 0.0) + seconds / 60
         if is_writer():
-            write_json(self.path, {"seconds": seconds})
-        return seconds
+            write_json(self.path, self.minutes)
+
+    @contextlib.contextmanager
+    def measuring(self, stage: str) -> Iterator[None]:
+        started = time.monotonic()
+        try:
+            yield
+        finally:
+            self.add(stage, time.monotonic() - started)
