@@ -6,7 +6,7 @@ again. Nothing in it is executed.
 
 import hashlib
 import json
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import asdict, dataclass, field, fields, replace
 from functools import cached_property
 from pathlib import Path
@@ -39,6 +39,8 @@ FORMAT = "splatop-model"
 FORMAT_VERSION = 1
 SHIPPED = Path(__file__).parent / "models"
 KINDS = ("surrogate", "physics", *BASELINES)
+# What corrects the physics of a surrogate: our network, or one that only the user's code can build.
+FNO_OPERATOR, OWN_OPERATOR = "fno", "own"
 
 
 @dataclass(frozen=True)
@@ -65,10 +67,13 @@ class ModelSpec:
     modes: int = 10
     blocks: int = 4
     tenfold: bool = False
+    operator: str = FNO_OPERATOR
 
     def __post_init__(self):
         if self.kind not in KINDS:
             raise unknown_name("model", self.kind, KINDS)
+        if self.operator not in (FNO_OPERATOR, OWN_OPERATOR):
+            raise unknown_name("operator", self.operator, (FNO_OPERATOR, OWN_OPERATOR))
 
     @property
     def dims(self) -> int:
@@ -79,7 +84,7 @@ class ModelSpec:
         """The governing equation, with every term."""
         if self.benchmark is not None:
             return get_benchmark(self.benchmark).equation
-        return parse_equation(self.equation, dims=self.dims)
+        return parse_equation(self.equation, dims=self.dims, fields=self.fields)
 
     @property
     def known_equation(self) -> Equation:
@@ -114,8 +119,12 @@ def build_model(
     key: PRNGKeyArray | None = None,
     encoder: Encoder | None = None,
     conditioning: Conditioning | None = None,
+    operator: Callable[..., Field] | None = None,
 ) -> Stepper:
-    """The stepper that a description stands for, with fresh weights and unit scales."""
+    """The stepper that a description stands for, with fresh weights and unit scales.
+
+    A surrogate with an operator of the user's own needs it again: a description is no program.
+    """
     key = jax.random.key(0) if key is None else key
     channels = len(spec.fields)
     if spec.conditioned and conditioning is None:
@@ -142,7 +151,15 @@ def build_model(
     )
     if spec.kind == "physics":
         return physics
-    network = _fno(spec, key, zero_projection=True)
+    if (spec.operator == OWN_OPERATOR) != (operator is not None):
+        raise SplatopError(
+            "expected the Python model that is this surrogate's operator, got none: pass one of "
+            "the same structure, load(path, operator=...)"
+            if operator is None
+            else "expected no operator for a surrogate with an FNO of its own, got "
+            f"{type(operator).__name__}: leave it out"
+        )
+    network = _fno(spec, key, zero_projection=True) if operator is None else operator
     return Surrogate(physics, network, zero, one, one, conditioning, spec.coupling)
 
 
@@ -228,6 +245,14 @@ def _jitted_rollout(stepper, u0, coefficients, steps):
 def save_model(path: str | Path, model: Model) -> Path:
     """Write the model to one safetensors file, complete or not at all."""
     path = Path(path)
+    content = model_bytes(model)
+    with complete_or_absent(path) as temporary:
+        temporary.write_bytes(content)
+    return path
+
+
+def model_bytes(model: Model) -> bytes:
+    """The content of a model's file."""
     tensors = _tensors(model.stepper)
     metadata = {
         "format": FORMAT,
@@ -237,9 +262,7 @@ def save_model(path: str | Path, model: Model) -> Path:
         "record": json.dumps(dict(model.record)),
     }
     metadata["sha256"] = _checksum(tensors, metadata)
-    with complete_or_absent(path) as temporary:
-        temporary.write_bytes(safetensors.numpy.save(tensors, metadata))
-    return path
+    return safetensors.numpy.save(tensors, metadata)
 
 
 def shipped_models() -> dict[str, Path]:
@@ -247,8 +270,12 @@ def shipped_models() -> dict[str, Path]:
     return {path.stem: path for path in sorted(SHIPPED.glob("*.safetensors"))}
 
 
-def load_model(path: str | Path) -> Model:
-    """A model from its file, from the run folder it was trained in, or a shipped one by name."""
+def load_model(path: str | Path, *, operator: Callable[..., Field] | None = None) -> Model:
+    """A model from its file, from the run folder it was trained in, or a shipped one by name.
+
+    A surrogate that was trained with an operator of the user's own gets its weights filled into
+    `operator`, a module of the same structure.
+    """
     shipped = shipped_models()
     if not Path(path).exists() and str(path) in shipped:
         path = shipped[str(path)]
@@ -276,7 +303,7 @@ def load_model(path: str | Path) -> Model:
         spec = ModelSpec.from_dict(json.loads(metadata["spec"]))
         record = json.loads(metadata.get("record", "{}"))
         # Shapes alone: nothing is allocated for a description that does not fit its tensors.
-        skeleton = eqx.filter_eval_shape(build_model, spec)
+        skeleton = eqx.filter_eval_shape(build_model, spec, operator=operator)
     except SplatopError as error:
         raise SplatopError(f"{error} (in '{path}')") from error
     except Exception as error:  # whatever a senseless description makes the builder raise

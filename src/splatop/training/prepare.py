@@ -13,13 +13,14 @@ from ..benchmarks import get_benchmark
 from ..equation import Equation
 from ..errors import SplatopError
 from ..identify import identify_trajectories
-from ..model import ModelSpec, build_model
+from ..model import FNO_OPERATOR, OWN_OPERATOR, ModelSpec, build_model
 from ..numerics import build_encoder, paper_numerics
-from ..operators import Conditioning
+from ..operators import Conditioning, apply_network
+from ..spectral import Field
 from ..stepper import Stepper
 from ..tune import choose_numerics
 from .problem import Loaded
-from .settings import FULL, Settings
+from .settings import Settings
 
 Say = Callable[[str], None]
 
@@ -72,9 +73,21 @@ class Prepared:
         return {**fixed, **own}
 
 
-def prepare(loaded: Loaded, settings: Settings, say: Say = lambda _: None) -> Prepared:
-    """Identify what is unknown, choose the numerics, measure the data."""
-    _check_modes(loaded, settings)
+def prepare(
+    loaded: Loaded,
+    settings: Settings,
+    say: Say = lambda _: None,
+    *,
+    operator: Callable[..., Field] | None = None,
+) -> Prepared:
+    """Identify what is unknown, choose the numerics, measure the data.
+
+    A user's own `operator` takes the place of the FNO in a surrogate.
+    """
+    if operator is None:
+        _check_modes(loaded, settings)
+    else:
+        _check_operator(operator, loaded, settings)
     frames = loaded.sample_frames()
     axes = (0, *range(2, frames.ndim))
     center = np.zeros(frames.shape[1])
@@ -114,7 +127,10 @@ def prepare(loaded: Loaded, settings: Settings, say: Say = lambda _: None) -> Pr
         coefficients={k: v for k, v in fixed.items() if k in known.coefficient_names},
         unknown=unknown,
         conditioned=(
-            bool(unknown) and settings.conditioned and settings.model in ("surrogate", "fno")
+            bool(unknown)
+            and settings.conditioned
+            and settings.model in ("surrogate", "fno")
+            and operator is None
         ),
         dropped_terms=settings.drop_terms,
         coupling=settings.coupling,
@@ -122,6 +138,7 @@ def prepare(loaded: Loaded, settings: Settings, say: Say = lambda _: None) -> Pr
         modes=settings.modes,
         blocks=settings.blocks,
         tenfold=settings.tenfold,
+        operator=FNO_OPERATOR if operator is None else OWN_OPERATOR,
     )
     return Prepared(
         spec,
@@ -136,15 +153,32 @@ def _check_modes(loaded: Loaded, settings: Settings) -> None:
     """Refuse a grid too coarse for the network before anything is written."""
     if settings.model not in ("surrogate", "fno"):
         return
-    own = loaded.grid.points
     for points, _ in settings.phases:
-        coarsest = min(own) if points == FULL else min(n * points // own[0] for n in own)
-        if min(coarsest, min(own)) < 2 * settings.modes:
+        coarsest = min(loaded.points_at(points))
+        if coarsest < 2 * settings.modes:
             raise SplatopError(
                 f"grid coarser than the model's modes: {settings.modes} modes per axis need at "
-                f"least {2 * settings.modes} points, got {min(coarsest, min(own))}: use fewer "
-                "modes, or a finer grid"
+                f"least {2 * settings.modes} points, got {coarsest}: use fewer modes "
+                f"(modes={coarsest // 2}), or a finer grid"
             )
+
+
+def _check_operator(operator: Callable[..., Field], loaded: Loaded, settings: Settings) -> None:
+    """Refuse a network that cannot be trained, or does not return what it is given."""
+    if settings.model != "surrogate":
+        raise SplatopError(
+            f"expected an own operator for a surrogate, got one for model={settings.model}: leave "
+            "out one of the two"
+        )
+    if not any(eqx.is_inexact_array(leaf) for leaf in jax.tree.leaves(operator)):
+        raise SplatopError(
+            "expected an operator with arrays to train, such as an equinox module, got "
+            f"{type(operator).__name__} without any"
+        )
+    for points, _ in settings.phases:
+        shape = (len(loaded.equation.fields), *loaded.points_at(points))
+        u = jax.ShapeDtypeStruct(shape, jnp.float32)
+        eqx.filter_eval_shape(apply_network, operator, u, None)
 
 
 def _identify(
@@ -177,7 +211,9 @@ def _identify(
     return shared, own
 
 
-def fresh_stepper(prepared: Prepared, settings: Settings) -> Stepper:
+def fresh_stepper(
+    prepared: Prepared, settings: Settings, *, operator: Callable[..., Field] | None = None
+) -> Stepper:
     """The model before training: seeded weights, the data's statistics."""
     spec = prepared.spec
     encoder_key, network_key = jax.random.split(jax.random.key(settings.seed))
@@ -189,7 +225,9 @@ def fresh_stepper(prepared: Prepared, settings: Settings) -> Stepper:
         conditioning = Conditioning.fit(
             {k: np.asarray(prepared.coefficients[k]) for k in spec.unknown}
         )
-    stepper = build_model(spec, key=network_key, encoder=encoder, conditioning=conditioning)
+    stepper = build_model(
+        spec, key=network_key, encoder=encoder, conditioning=conditioning, operator=operator
+    )
     if spec.kind == "physics":
         return stepper
     return eqx.tree_at(

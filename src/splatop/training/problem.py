@@ -1,9 +1,11 @@
 """What is to be learned: an equation, what is known of it, and where its data come from."""
 
 import abc
+import hashlib
 import math
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass, field
+from dataclasses import dataclass, field
+from functools import cached_property
 from pathlib import Path
 from typing import Any
 
@@ -19,7 +21,7 @@ from ..data import (
     in_memory,
     open_trajectories,
 )
-from ..equation import Equation, parse_equation
+from ..equation import Equation, parse_equation, split_coefficients
 from ..errors import SplatopError
 from ..grid import Grid
 from ..spectral import resample
@@ -29,14 +31,21 @@ from .settings import FULL, Settings
 IN_MEMORY = 4 * 2**30
 # The name that they begin with there.
 SCRATCH = ".splatop-train"
+# A coarse grid for a user's data keeps all but this part of its amplitude, and this many points
+# per kept mode: two to hold it, a third for its products.
+_COARSE_TAIL = 1e-4
+_COARSEST = 3
 
 
 @dataclass(frozen=True)
 class Problem:
-    """A benchmark by name, or a data file with an equation as text, in a form JSON can hold."""
+    """A benchmark by name, or data with an equation as text.
+
+    `data` is a file, or trajectories that are at hand already.
+    """
 
     benchmark: str | None = None
-    data: str | None = None
+    data: str | Trajectories | None = None
     equation_text: str | None = None
     coefficients: Mapping[str, float] = field(default_factory=dict)
 
@@ -44,7 +53,7 @@ class Problem:
         if (self.benchmark is None) == (self.data is None):
             raise SplatopError(
                 "expected either a benchmark or a data file to train on, "
-                f"got {self.benchmark!r} and {self.data!r}"
+                f"got {self.benchmark or 'no benchmark'} and {_named(self.data) or 'no data'}"
             )
         if self.data is not None and self.equation_text is None:
             raise SplatopError(
@@ -53,14 +62,30 @@ class Problem:
             )
 
     def as_dict(self) -> dict[str, Any]:
-        return asdict(self)
+        """In a form that JSON can hold; trajectories are told by their shape and a checksum."""
+        return {
+            "benchmark": self.benchmark,
+            "data": _named(self.data),
+            "equation_text": self.equation_text,
+            "coefficients": dict(self.coefficients),
+        }
 
     def load(self, settings: Settings, scratch: Path) -> "Loaded":
         """Make the training data available; what does not fit memory goes to `scratch`."""
         if self.benchmark is not None:
             return GeneratedProblem(get_benchmark(self.benchmark), settings, scratch)
         assert self.data is not None
-        return _load_file(self, open_trajectories(self.data), settings)
+        data = open_trajectories(self.data) if isinstance(self.data, str) else self.data
+        return _load_data(self, data, settings)
+
+
+def _named(data: str | Trajectories | None) -> str | None:
+    if data is None or isinstance(data, str):
+        return data
+    digest = hashlib.sha256(str((data.dt, data.fields, data.grid)).encode())
+    if isinstance(data, ArrayTrajectories):
+        digest.update(np.ascontiguousarray(data.array).tobytes())
+    return f"{data.source} of shape {data.shape}, sha256 {digest.hexdigest()[:16]}"
 
 
 class Loaded(abc.ABC):
@@ -76,7 +101,11 @@ class Loaded(abc.ABC):
 
     @abc.abstractmethod
     def at(self, points: int) -> Trajectories:
-        """The training data on a grid of `points` along its first axis (0: the data's own)."""
+        """The training data on a coarser grid, about `points` per axis (0: the data's own)."""
+
+    @abc.abstractmethod
+    def points_at(self, points: int) -> tuple[int, ...]:
+        """The points per axis of that grid."""
 
     @abc.abstractmethod
     def store(self, points: int) -> None:
@@ -112,6 +141,9 @@ class GeneratedProblem(Loaded):
 
     def _points(self, points: int) -> int:
         return points if points and points < self._benchmark.points else self._benchmark.points
+
+    def points_at(self, points: int) -> tuple[int, ...]:
+        return (self._points(points),) * self._benchmark.dims
 
     def _size(self, points: int) -> tuple[int, int]:
         """Trajectories and steps of a grid's data.
@@ -176,16 +208,41 @@ class FileProblem(Loaded):
         self._data = data
 
     def at(self, points: int) -> Trajectories:
-        own = self.grid.points
-        if points == FULL or points >= own[0]:
+        points_there = self.points_at(points)
+        if points_there == self.grid.points:
             return self._data
-        return coarsened(self._data, tuple(max(4, round(n * points / own[0] / 2) * 2) for n in own))
+        return coarsened(self._data, points_there)
+
+    def points_at(self, points: int) -> tuple[int, ...]:
+        """No axis gets coarser than what holds the data, and none where little would be saved."""
+        own = self.grid.points
+        if points == FULL or points >= max(own) or self.grid.dims == 1:
+            return own
+        least = [max(points, _COARSEST * (band + 1)) for band in self._band]
+        coarse = tuple(min(n, m + m % 2) for n, m in zip(own, least, strict=True))
+        return coarse if 2 * math.prod(coarse) <= math.prod(own) else own
+
+    @cached_property
+    def _band(self) -> tuple[int, ...]:
+        frames = spread_frames(self._data)
+        energy = np.abs(np.fft.fftn(frames, axes=range(2, frames.ndim))) ** 2
+        return tuple(
+            _highest_mode(energy.sum(axis=tuple(a for a in range(energy.ndim) if a != axis)))
+            for axis in range(2, energy.ndim)
+        )
 
     def store(self, points: int) -> None:
         pass  # a file is where it is
 
     def sample_frames(self) -> np.ndarray:
         return spread_frames(self._data)
+
+
+def _highest_mode(energy: np.ndarray) -> int:
+    """The mode along one axis up to which all but `_COARSE_TAIL` of the amplitude lies."""
+    modes = np.abs(np.fft.fftfreq(len(energy), 1 / len(energy)))
+    allowed = _COARSE_TAIL**2 * energy.sum()
+    return next(b for b in range(len(energy)) if energy[modes > b].sum() <= allowed)
 
 
 def spread_frames(data: Trajectories, moments: int = 13) -> np.ndarray:
@@ -198,28 +255,19 @@ def spread_frames(data: Trajectories, moments: int = 13) -> np.ndarray:
     return np.stack([data.window(int(b), int(t), 1)[0] for b in which for t in times])
 
 
-def _load_file(problem: Problem, data: Trajectories, settings: Settings) -> FileProblem:
+def _load_data(problem: Problem, data: Trajectories, settings: Settings) -> FileProblem:
     assert problem.equation_text is not None
-    equation = parse_equation(problem.equation_text, dims=data.grid.dims)
-    if set(equation.fields) != set(data.fields):
+    equation = parse_equation(problem.equation_text, dims=data.grid.dims, fields=data.fields)
+    known, _ = split_coefficients(equation, problem.coefficients)
+    if data.frames <= settings.horizon and settings.model != "physics":
         raise SplatopError(
-            f"expected an equation for the fields {', '.join(data.fields)} of "
-            f"'{problem.data}', got one for {', '.join(equation.fields)}: name them alike"
-        )
-    if equation.fields != data.fields:
-        raise SplatopError(
-            f"expected the equation's fields in the order of the file, {', '.join(data.fields)}, "
-            f"got {', '.join(equation.fields)}: write the dt(...) statements in that order"
-        )
-    names = equation.coefficient_names
-    stray = [name for name in problem.coefficients if name not in names]
-    if stray:
-        raise SplatopError(
-            f"the equation has no coefficient {', '.join(stray)}: it has {', '.join(names)}"
+            f"expected trajectories of more than {settings.horizon} frames, which is what the "
+            f"rollouts of training need, got {data.frames} in {data.source}: give longer ones, "
+            f"or set horizon={max(1, data.frames - 1)}"
         )
     if settings.trajectories is not None or settings.data_steps is not None:
         data = _cut(data, settings.trajectories, settings.data_steps)
-    return FileProblem(equation, problem.equation_text, problem.coefficients, in_memory(data))
+    return FileProblem(equation, problem.equation_text, known, in_memory(data))
 
 
 def _cut(data: Trajectories, trajectories: int | None, steps: int | None) -> ArrayTrajectories:

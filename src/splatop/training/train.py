@@ -2,7 +2,7 @@
 
 import contextlib
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -91,6 +91,7 @@ def train(
             "numerics": list(prepared.reasons),
             "trajectories": len(next(iter(prepared.coefficients.values()), ()))
             or settings.trajectories,
+            "points": list(loaded.grid.points),
             "seed": settings.seed,
             "calibration_frames": settings.calibration_frames,
             "operator": settings.model if operator is None else type(operator).__name__,
