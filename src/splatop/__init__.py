@@ -18,6 +18,7 @@ from .encoders import UNetEncoder as UNetEncoder
 from .equation import Equation as Equation
 from .equation import parse_equation as parse_equation
 from .errors import SplatopError as SplatopError
+from .export import export_model as export_model
 from .gaussians import Gaussians as Gaussians
 from .grid import Grid as Grid
 from .jets import FiniteDifferenceJets as FiniteDifferenceJets

@@ -1,6 +1,7 @@
-"""Commands on trained models: what ships with splatop, and what a file holds."""
+"""Commands on trained models: what ships with splatop, what a file holds, files for others."""
 
-from typing import Annotated
+from pathlib import Path
+from typing import Annotated, Any
 
 import typer
 from rich.table import Table
@@ -49,24 +50,80 @@ def models(json: JsonOption = False) -> None:
 
 @app.command()
 def info(
-    model: Annotated[str, typer.Argument(help="A run folder, a .safetensors file or a name.")],
+    model: Annotated[
+        str, typer.Argument(help="A run folder, a .safetensors file, a name, or an export.")
+    ],
     json: JsonOption = False,
 ) -> None:
-    """Show what a model file holds."""
+    """Show what a file holds: a model, or a function that was exported from one."""
+    from ..export import is_export, read_export
     from ..model import load_model
 
-    loaded = load_model(model)
-    content = {
-        "spec": loaded.spec.as_dict(),
-        "record": dict(loaded.record),
-        "parameters": loaded.parameters,
-    }
+    if is_export(model):
+        export = read_export(model)
+        content: dict[str, Any] = {
+            "export": export.description,
+            "bytes": len(export.function),
+        }
+    else:
+        loaded = load_model(model)
+        content = {
+            "spec": loaded.spec.as_dict(),
+            "record": dict(loaded.record),
+            "parameters": loaded.parameters,
+        }
     if json:
         print_json(content)
         return
     table = Table(show_header=False)
-    for part in ("spec", "record"):
-        for key, value in content[part].items():
-            table.add_row(key, str(value))
-    table.add_row("parameters", f"{loaded.parameters:,}")
+    for name, value in content.items():
+        if isinstance(value, dict):
+            for key, held in value.items():
+                table.add_row(key, str(held))
+        else:
+            table.add_row(name, f"{value:,}")
     console.print(table)
+
+
+@app.command()
+def export(
+    model: Annotated[str, typer.Argument(help="A run folder, a .safetensors file or a name.")],
+    *,
+    out: Annotated[Path, typer.Option("--out", help="The file to write.")],
+    format: Annotated[
+        str, typer.Option(help="stablehlo (jax.export's bytes) or saved (an archive with all).")
+    ] = "stablehlo",
+    steps: Annotated[int, typer.Option(help="Frames that one call predicts.")] = 1,
+    points: Annotated[
+        str | None, typer.Option(help="Per axis, 64 or 64,32; else those of the training.")
+    ] = None,
+    platforms: Annotated[
+        str, typer.Option(help="What it shall run on: cpu, cuda, rocm, tpu.")
+    ] = "cpu,cuda,tpu",
+) -> None:
+    """Write a model as a function of a batch of states that runs without splatop."""
+    from ..errors import SplatopError
+    from ..export import export_model, save_export
+    from ..model import load_model
+
+    loaded = load_model(model)
+    grid = None
+    if points is not None:
+        parts = [part.strip() for part in points.split(",")]
+        if not all(part.isdecimal() and len(part) < 7 for part in parts):
+            raise SplatopError(f"expected --points such as 64 or 64,32, got '{points}'")
+        grid = int(parts[0]) if len(parts) == 1 else [int(part) for part in parts]
+    exported = export_model(
+        loaded,
+        points=grid,
+        steps=steps,
+        platforms=[part.strip() for part in platforms.split(",") if part.strip()],
+    )
+    written = save_export(out, exported, loaded, format=format)
+    shape = " x ".join(map(str, exported.description["output"]["shape"]))
+    console.print(
+        f"wrote {' and '.join(map(str, written))} ({out.stat().st_size / 1e6:.2f} MB): "
+        f"returns {shape}",
+        highlight=False,
+        soft_wrap=True,
+    )

@@ -51,9 +51,10 @@ def piece_size(batch: int, sample_bytes: int) -> int:
     """How many samples to run at once: a divisor of the batch.
 
     A multiple of the number of devices if possible, so that a batch sharded over them stays so.
+    The size of an exported function's batch is not known yet, so it stays in one piece.
     """
     devices = jax.device_count()
-    if jax.default_backend() != "cpu":
+    if jax.default_backend() != "cpu" or not isinstance(batch, int):
         return batch
     divisors = [n for n in range(1, batch + 1) if batch % n == 0]
     sharded = [n for n in divisors if n % devices == 0] or divisors

@@ -92,6 +92,7 @@ def train(
             "trajectories": len(next(iter(prepared.coefficients.values()), ()))
             or settings.trajectories,
             "points": list(loaded.grid.points),
+            "points": list(loaded.grid.points),
             "seed": settings.seed,
             "calibration_frames": settings.calibration_frames,
             "operator": settings.model if operator is None else type(operator).__name__,

@@ -1,0 +1,214 @@
+"""A model as a function that any JAX can run: StableHLO through `jax.export`, without splatop.
+
+The batch size stays open; grid, weights and fixed coefficients are part of the function.
+"""
+
+import hashlib
+import io
+import json
+import zipfile
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+from jax import export as jax_export
+
+from ._version import __version__
+from .benchmarks import BENCHMARKS
+from .data.atomic import complete_or_absent
+from .errors import SplatopError, unknown_name
+from .model import Model, model_bytes
+from .stepper import rollout
+
+FORMATS = ("stablehlo", "saved")
+PLATFORMS = ("cpu", "cuda", "rocm", "tpu")
+EXPORT_FORMAT = "splatop-export"
+EXPORT_VERSION = 1
+# What a "saved" archive holds.
+_FUNCTION, _MODULE, _MODEL, _DESCRIPTION = (
+    "function.bin",
+    "module.mlirbc",
+    "model.safetensors",
+    "description.json",
+)
+# More than this is not a description.
+_MOST_DESCRIPTION_BYTES = 2**20
+
+
+@dataclass(frozen=True)
+class Export:
+    """The bytes of `jax.export`, the StableHLO module in them, and what inputs and output mean."""
+
+    function: bytes
+    module: bytes
+    description: dict[str, Any]
+
+
+def export_model(
+    model: Model,
+    *,
+    points: int | Sequence[int] | None = None,
+    steps: int = 1,
+    platforms: Sequence[str] = ("cpu", "cuda", "tpu"),
+) -> Export:
+    """The function `(batch, C, *N) -> (batch, C, *N)`, or `-> (batch, steps, C, *N)` of a rollout.
+
+    Coefficients that belong to a trajectory are a second argument `(batch, P)`, in the order that
+    the description states. Without `points` the grid is the one that the model was trained for.
+    """
+    if steps < 1:
+        raise SplatopError(f"expected at least one step to export, got {steps}")
+    for platform in platforms:
+        if platform not in PLATFORMS:
+            raise unknown_name("platform", platform, PLATFORMS)
+    spec, grid = model.spec, _points(model, points)
+    names = spec.unknown
+
+    def one(u, values):
+        own = model.complete(dict(zip(names, values, strict=True)))
+        frames = rollout(model.stepper, u, own, steps=steps)
+        return frames[0] if steps == 1 else frames
+
+    def function(u, *coefficients):
+        values = coefficients[0] if coefficients else jnp.zeros((u.shape[0], 0), u.dtype)
+        return jax.vmap(one)(u, values)
+
+    (batch,) = jax_export.symbolic_shape("batch")
+    shapes = [(batch, len(spec.fields), *grid)] + ([(batch, len(names))] if names else [])
+    arguments = [jax.ShapeDtypeStruct(shape, jnp.float32) for shape in shapes]
+    exported = jax_export.export(jax.jit(function), platforms=list(platforms))(*arguments)
+    data = bytes(exported.serialize())
+    description = {
+        "format": EXPORT_FORMAT,
+        "format_version": EXPORT_VERSION,
+        "splatop_version": __version__,
+        "jax_version": jax.__version__,
+        "platforms": list(platforms),
+        "inputs": [
+            {"name": name, "shape": [_size(n) for n in shape], "dtype": "float32"}
+            for name, shape in zip(("state", "coefficients"), shapes, strict=False)
+        ],
+        "output": {"shape": [_size(n) for n in exported.out_avals[0].shape], "dtype": "float32"},
+        "channels": list(spec.fields),
+        "points": list(grid),
+        "lengths": list(spec.lengths),
+        "dt": spec.dt,
+        "steps": steps,
+        "coefficients": list(names),
+        "fixed_coefficients": dict(spec.coefficients),
+        "kind": spec.kind,
+        "benchmark": spec.benchmark,
+        "equation": spec.equation,
+        "sha256": hashlib.sha256(data).hexdigest(),
+    }
+    return Export(data, exported.mlir_module_serialized, description)
+
+
+def _size(dimension: Any) -> int | str:
+    return dimension if isinstance(dimension, int) else str(dimension)
+
+
+def _points(model: Model, points: int | Sequence[int] | None) -> tuple[int, ...]:
+    """The grid to export for, of one number per axis."""
+    spec = model.spec
+    if points is None:
+        points = model.record.get("points")
+    if points is None and spec.benchmark in BENCHMARKS:
+        points = BENCHMARKS[spec.benchmark].points
+    if points is None:
+        raise SplatopError(
+            "expected --points for a model that does not say what grid it was trained on: "
+            "an exported function has a grid of its own"
+        )
+    grid = (points,) * spec.dims if isinstance(points, int) else tuple(int(n) for n in points)
+    if len(grid) != spec.dims or min(grid) < 2:
+        raise SplatopError(
+            f"expected one number of points, or {spec.dims}, one per axis, got {list(grid)}"
+        )
+    return grid
+
+
+def save_export(path: str | Path, export: Export, model: Model, *, format: str) -> list[Path]:
+    """Write an export; return the files that were written.
+
+    "stablehlo" is the bytes of `jax.export` as they are, with the description in PATH.json beside.
+    "saved" is one zip archive of both, of the bare StableHLO module for programs that are not JAX,
+    and of the model itself.
+    """
+    path = Path(path)
+    if format not in FORMATS:
+        raise unknown_name("format", format, FORMATS)
+    text = json.dumps(export.description, indent=2, allow_nan=False) + "\n"
+    if format == "stablehlo":
+        sidecar = sidecar_of(path)
+        with complete_or_absent(path) as partial:
+            partial.write_bytes(export.function)
+        with complete_or_absent(sidecar) as partial:
+            partial.write_text(text)
+        return [path, sidecar]
+    content = {
+        _DESCRIPTION: text.encode(),
+        _FUNCTION: export.function,
+        _MODULE: export.module,
+        _MODEL: model_bytes(model),
+    }
+    archive = io.BytesIO()
+    with zipfile.ZipFile(archive, "w", zipfile.ZIP_DEFLATED) as file:
+        for name, data in content.items():
+            # A fixed date: the same model gives the same bytes.
+            file.writestr(zipfile.ZipInfo(name, (1980, 1, 1, 0, 0, 0)), data)
+    with complete_or_absent(path) as partial:
+        partial.write_bytes(archive.getvalue())
+    return [path]
+
+
+def sidecar_of(path: Path) -> Path:
+    return path.with_name(path.name + ".json")
+
+
+def is_export(path: str | Path) -> bool:
+    """Whether a file looks like an export: an archive, or bytes with a description beside them."""
+    path = Path(path)
+    if not path.is_file():
+        return False
+    return sidecar_of(path).is_file() or zipfile.is_zipfile(path)
+
+
+def read_export(path: str | Path) -> Export:
+    """An export from its file, verified by its checksum."""
+    path = Path(path)
+    try:
+        function, module, text = _parts(path)
+        description = json.loads(text)
+    except (OSError, ValueError, KeyError, zipfile.BadZipFile, NotImplementedError) as error:
+        raise SplatopError(
+            f"expected an export of splatop, got '{path}', which is damaged or something else "
+            f"({error}): export the model again"
+        ) from error
+    if not isinstance(description, dict) or description.get("format") != EXPORT_FORMAT:
+        raise SplatopError(f"expected an export of splatop, got '{path}', of another program")
+    if description.get("format_version") != EXPORT_VERSION:
+        raise SplatopError(
+            f"expected an export of version {EXPORT_VERSION}, got "
+            f"{description.get('format_version')} in '{path}': it needs another version of splatop"
+        )
+    if hashlib.sha256(function).hexdigest() != description.get("sha256"):
+        raise SplatopError(f"the checksum of '{path}' does not match: the file was damaged")
+    return Export(function, module, description)
+
+
+def _parts(path: Path) -> tuple[bytes, bytes, str]:
+    sidecar = sidecar_of(path)
+    if sidecar.is_file():
+        return path.read_bytes(), b"", sidecar.read_text()
+    with zipfile.ZipFile(path) as archive:
+        if archive.getinfo(_DESCRIPTION).file_size > _MOST_DESCRIPTION_BYTES:
+            raise ValueError("a description of more than a megabyte")
+        return (
+            archive.read(_FUNCTION),
+            archive.read(_MODULE),
+            archive.read(_DESCRIPTION).decode(),
+        )
