@@ -9,8 +9,8 @@ import typer
 from .app import app, console
 
 BENCHMARK = "burgers2d"
-# Reduced Burgers: 64² points, 32 trajectories; the same data, loss, batch and, roughly, minutes. The
-# FNO has everything to learn: more and larger steps than suit the surrogate's tiny residual.
+# Reduced Burgers: 64² points, 32 trajectories; the same data, loss, batch and about as many
+# minutes. The FNO has everything to learn: more and larger steps than a tiny residual asks for.
 SIZE = {"points": 64, "trajectories": 32, "batch": 10}
 STEPS = {"surrogate": 100, "fno": 1000}
 RATES = {"surrogate": 1e-3, "fno": 1e-2}
