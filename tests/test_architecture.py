@@ -12,7 +12,7 @@ ROOMS = [
     *("_version", "errors", "grid", "derivative", "spectral", "stepper", "gaussians", "render"),
     *("encoders", "jets", "equation", "physics", "stability", "initial", "etdrk4", "solver"),
     *("benchmarks", "data", "identify", "operators", "surrogate", "numerics", "tune", "model"),
-    *("export", "training", "evaluate", "bench", "cli"),
+    *("export", "training", "evaluate", "fitted", "bench", "cli"),
 ]
 
 

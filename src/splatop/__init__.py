@@ -1,5 +1,7 @@
 """splatop: physics-integrated operator learning on Gaussian-splatting representations."""
 
+from typing import TYPE_CHECKING, Any
+
 from ._version import __version__ as __version__
 from .benchmarks import BENCHMARKS as BENCHMARKS
 from .benchmarks import Benchmark as Benchmark
@@ -43,3 +45,16 @@ from .stepper import Stepper as Stepper
 from .stepper import rollout as rollout
 from .surrogate import Surrogate as Surrogate
 from .tune import choose_numerics as choose_numerics
+
+if TYPE_CHECKING:
+    from .fitted import Fitted as Fitted
+    from .fitted import fit as fit
+
+
+def __getattr__(name: str) -> Any:
+    """`fit`, when it is asked for: it brings Orbax and matplotlib, which all else does without."""
+    if name in ("fit", "Fitted"):
+        from . import fitted
+
+        return getattr(fitted, name)
+    raise AttributeError(f"module 'splatop' has no attribute '{name}'")

@@ -68,7 +68,10 @@ def generate(
     split: Annotated[str, typer.Option(help="Of a benchmark: train or test.")] = "train",
     trajectories: Annotated[int | None, typer.Option(help="How many; else the paper's.")] = None,
     steps: Annotated[int | None, typer.Option(help="Of each; else the paper's.")] = None,
-    points: Annotated[int | None, typer.Option(help="Per axis; else the paper's.")] = None,
+    points: Annotated[
+        str | None,
+        typer.Option(help="Per axis; else the paper's. Of an equation's box also 64,32."),
+    ] = None,
     reduced: Annotated[
         bool,
         typer.Option("--reduced", help="A small set: 64^2 or 24^3 points, 64 + 8 trajectories."),
@@ -97,6 +100,7 @@ def generate(
     started = time.perf_counter()
     if benchmark is not None:
         chosen = get_benchmark(benchmark)
+        sides = _points(points, 1)
         with progress_bar(f"generating {chosen.name}") as progress:
             data.generate_to_file(
                 chosen.reduced() if reduced else chosen,
@@ -104,7 +108,7 @@ def generate(
                 split=split,
                 trajectories=trajectories,
                 steps=steps,
-                points=points,
+                points=sides[0] if sides else None,
                 seed=seed,
                 progress=progress,
             )
@@ -112,7 +116,7 @@ def generate(
         assert equation is not None
         if dt is None:
             raise SplatopError("expected --dt, the time from frame to frame, for an equation")
-        grid = _box(dims, points or 64, tuple(_numbers(lengths) or [1.0]))
+        grid = _box(dims, _points(points, dims) or (64,), tuple(_numbers(lengths) or [1.0]))
         with progress_bar("solving") as progress:
             data.solve_to_file(
                 parse_equation(equation, dims=dims),
@@ -129,10 +133,24 @@ def generate(
     _report_written(out, started)
 
 
-def _box(dims: int, points: int, lengths: tuple[float, ...]) -> Grid:
+def _box(dims: int, points: tuple[int, ...], lengths: tuple[float, ...]) -> Grid:
     if len(lengths) not in (1, dims):
         raise SplatopError(f"expected one length, or {dims} of them, got {len(lengths)}")
-    return Grid((points,) * dims, lengths * dims if len(lengths) == 1 else lengths)
+    return Grid(
+        points * dims if len(points) == 1 else points,
+        lengths * dims if len(lengths) == 1 else lengths,
+    )
+
+
+def _points(text: str | None, dims: int) -> tuple[int, ...] | None:
+    """One number of points, or one for each axis."""
+    if text is None:
+        return None
+    parts = text.split(",")
+    if len(parts) not in (1, dims) or not all(part.strip().isdecimal() for part in parts):
+        wanted = "one whole number" + (f", or {dims} with commas," if dims > 1 else "")
+        raise SplatopError(f"expected {wanted} for --points, got '{text}'")
+    return tuple(int(part) for part in parts)
 
 
 @app.command()

@@ -24,7 +24,7 @@ from .axes import (
 from .trajectories import Trajectories, checked_metadata
 
 # Names that leave no doubt. Others are named by the user, with `axes`.
-_LETTERS = {
+LETTERS = {
     **dict.fromkeys(("b", "batch", "trajectory", "sample", "member", "ensemble"), "b"),
     **dict.fromkeys(("t", "time"), "t"),
     **dict.fromkeys(("c", "channel", "component"), "c"),
@@ -91,6 +91,7 @@ class LabelledTrajectories(Trajectories):
             "source": source,
             "format": "xarray",
             "boundary_conditions": _boundaries(data, source),
+            "origin": tuple(_origin(first, k) for k in spatial),
         }
 
     def read(self, trajectory: int, start: int, frames: int) -> np.ndarray:
@@ -125,7 +126,7 @@ def open_labelled(path: Path) -> xr.Dataset:
 def _states(data: xr.Dataset, axes: str | None, source: str) -> dict[str, _Variable]:
     found = {}
     for name, variable in data.data_vars.items():
-        letters = [_LETTERS.get(str(dim).lower(), "?") for dim in variable.dims]
+        letters = [LETTERS.get(str(dim).lower(), "?") for dim in variable.dims]
         if axes is not None:
             letters = list(axes) if variable.ndim == len(axes) else []
         if "t" in letters and "x" in letters and "?" not in letters:
@@ -164,9 +165,20 @@ def _spacing(variable: _Variable, letter: str, what: str, source: str) -> float:
     name = variable.dimension(letter)
     along = variable.coordinate(letter)
     along = need(along, f"coordinates along '{name}'", f"give {what}", source)
-    if not np.issubdtype(along.dtype, np.number):
+    values = along.values
+    if letter == "t" and values.dtype.kind in "mM":  # clock times are in seconds
+        values = (values - values[0]) / np.timedelta64(1, "s")
+    if not np.issubdtype(values.dtype, np.number):
         raise SplatopError(f"{source}: expected numbers along '{name}', got {along.dtype}")
-    return uniform_spacing(along.values, name, source=source)
+    return uniform_spacing(values, name, source=source)
+
+
+def _origin(variable: _Variable, letter: str) -> float:
+    """Where the axis begins; 0 if it has no coordinates."""
+    along = variable.coordinate(letter)
+    if along is None or not np.issubdtype(along.dtype, np.number):
+        return 0.0
+    return float(along.values[0])
 
 
 def _length(variable: _Variable, letter: str, source: str) -> float:

@@ -41,8 +41,14 @@ class Equation(eqx.Module):
 
     @property
     def degree(self) -> float:
-        """Polynomial degree in the state; 1 if the equation is linear."""
+        """Polynomial degree in the state, where a factor that varies in space counts as one more;
+        1 if the equation acts on each Fourier mode by itself."""
         return float(max(term.degree for term in self.terms))
+
+    @property
+    def uses_coordinates(self) -> bool:
+        """Whether a term's text says where in the box it acts."""
+        return any(getattr(term, "uses_coordinates", False) for term in self.terms)
 
     def derivatives(self, dims: int) -> frozenset[Derivative]:
         """What a jet must supply."""

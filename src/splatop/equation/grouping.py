@@ -46,13 +46,22 @@ class ExpressionTerm(Term):
         self.pieces, self.fields, self.dims = pieces, fields, dims
         self.coefficient, self.name = coefficient, name
         self.degree = max(
-            (degree(m) for piece in pieces for side in piece for m, _ in side.monomials),
+            (_products(m) for piece in pieces for side in piece for m, _ in side.monomials),
             default=0.0,
         )
 
     @property
     def inner_coefficients(self) -> tuple[str, ...]:
         return coefficient_names(a for piece in self.pieces for side in piece for a in atoms(side))
+
+    @property
+    def uses_coordinates(self) -> bool:
+        return any(
+            isinstance(atom, Coordinate)
+            for piece in self.pieces
+            for side in piece
+            for atom in atoms(side)
+        )
 
     @property
     def sides(self) -> tuple[Expression, ...]:
@@ -167,6 +176,16 @@ def _transport_axis(monomial: Monomial) -> int:
         return -1
     (operand,) = (atom for atom, _ in monomial if isinstance(atom, FieldDerivative))
     return operand.index.index(1)
+
+
+def _products(monomial: Monomial) -> float:
+    """The degree, where a factor that varies in space counts as one more field.
+
+    It carries what it multiplies out of a filter's band as another field would.
+    """
+    varies = any(isinstance(atom, Coordinate) for atom in monomial_atoms(monomial))
+    own = degree(monomial)
+    return own + 1 if varies and own else own
 
 
 # --- names -------------------------------------------------------------------------------------

@@ -259,6 +259,7 @@ def _load_data(problem: Problem, data: Trajectories, settings: Settings) -> File
     assert problem.equation_text is not None
     equation = parse_equation(problem.equation_text, dims=data.grid.dims, fields=data.fields)
     known, _ = split_coefficients(equation, problem.coefficients)
+    _check_origin(equation, data)
     if data.frames <= settings.horizon and settings.model != "physics":
         raise SplatopError(
             f"expected trajectories of more than {settings.horizon} frames, which is what the "
@@ -268,6 +269,18 @@ def _load_data(problem: Problem, data: Trajectories, settings: Settings) -> File
     if settings.trajectories is not None or settings.data_steps is not None:
         data = _cut(data, settings.trajectories, settings.data_steps)
     return FileProblem(equation, problem.equation_text, known, in_memory(data))
+
+
+def _check_origin(equation: Equation, data: Trajectories) -> None:
+    """Refuse coordinates in the equation that would mean other places than in the data."""
+    origin = data.attributes.get("origin") or ()
+    moved = any(abs(o) > 1e-3 * h for o, h in zip(origin, data.grid.spacing, strict=False))
+    if moved and equation.uses_coordinates:
+        raise SplatopError(
+            f"expected data whose coordinates begin at 0, as those of an equation do, got "
+            f"{', '.join(f'{o:g}' for o in origin)} in {data.source}: shift the data's, and write "
+            "the equation for the shifted ones"
+        )
 
 
 def _cut(data: Trajectories, trajectories: int | None, steps: int | None) -> ArrayTrajectories:

@@ -9,6 +9,7 @@ from pathlib import Path
 from string import Template
 
 from ..._version import __version__
+from ...data import Trajectories
 from ...data.atomic import complete_or_absent
 from ...errors import SplatopError
 from ..published import published_rollout
@@ -49,17 +50,17 @@ class Report:
 
 
 def write_report(
-    runs: Sequence[str | Path],
+    runs: Sequence[str | Path | Run],
     out: str | Path,
     *,
-    data: str | Path | None = None,
+    data: str | Path | Trajectories | None = None,
     trajectory: int | None = None,
     say: Say = lambda _: None,
 ) -> Report:
     """Write one HTML page about evaluated runs of one problem; nothing it needs lies outside.
 
-    `data` is the file of test trajectories to play, without it the benchmark's own; `trajectory`
-    is which one, without it the median one. `say` is told what happens.
+    `data` are the test trajectories to play, or their file, without it the benchmark's own;
+    `trajectory` is which one, without it the median one. `say` is told what happens.
     """
     out = Path(out)
     if out.suffix.lower() not in (".html", ".htm"):

@@ -1,5 +1,6 @@
 """One test trajectory and what each run makes of it, frame by frame, for the player."""
 
+import contextlib
 from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import pairwise
@@ -58,7 +59,10 @@ class Playback:
 
 
 def play(
-    entries: Sequence[Entry], *, data: str | Path | None = None, trajectory: int | None = None
+    entries: Sequence[Entry],
+    *,
+    data: str | Path | Trajectories | None = None,
+    trajectory: int | None = None,
 ) -> Playback | None:
     """Roll every model out along one test trajectory; None if its data are not to be had.
 
@@ -68,7 +72,8 @@ def play(
     source = _test_data(first, data)
     if source is None:
         return None
-    with source:
+    # Data that were open before stay open.
+    with contextlib.nullcontext() if source is data else source:
         for entry in entries:
             check_model_fits(entry.model, source)
         steps = min(first.metrics.steps, source.frames - 1)
@@ -88,8 +93,10 @@ def play(
         )
 
 
-def _test_data(run: Run, data: str | Path | None) -> Trajectories | None:
+def _test_data(run: Run, data: str | Path | Trajectories | None) -> Trajectories | None:
     """The data that were asked for, that the metrics were made of, or None."""
+    if isinstance(data, Trajectories):
+        return data
     if data is not None:
         return open_trajectories(data)
     known: dict[str, Any] = run.metrics.data

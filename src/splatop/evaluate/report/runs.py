@@ -77,11 +77,16 @@ def entries(runs: Sequence[Run]) -> list[Entry]:
     return [*found, *apart]
 
 
-def read_runs(folders: Sequence[str | Path]) -> list[Run]:
-    """Every run, refused with a reason if it is unfinished or does not belong with the others."""
+def read_runs(folders: Sequence[str | Path | Run]) -> list[Run]:
+    """Every run, refused with a reason if it is unfinished or does not belong with the others.
+
+    A run that is at hand already stands alone.
+    """
     if not folders:
         raise SplatopError("expected at least one run folder to report on, got none")
-    paths = [Path(folder) for folder in folders]
+    if len(folders) == 1 and isinstance(folders[0], Run):
+        return [folders[0]]
+    paths = [Path(folder) for folder in folders]  # type: ignore[arg-type]
     twice = [str(p) for i, p in enumerate(paths) if p.resolve() in [q.resolve() for q in paths[:i]]]
     if twice:
         raise SplatopError(f"expected each run once, got {', '.join(twice)} twice")
@@ -107,7 +112,7 @@ def _read_run(folder: Path, label: str) -> Run:
         model=model,
         metrics=load_metrics(folder),
         config=_read_config(folder / CONFIG_FILE),
-        history=_read_history(folder / HISTORY_FILE),
+        history=read_history(folder / HISTORY_FILE),
     )
 
 
@@ -153,7 +158,7 @@ def _read_config(path: Path) -> dict[str, Any]:
     return config
 
 
-def _read_history(path: Path) -> tuple[StageHistory, ...]:
+def read_history(path: Path) -> tuple[StageHistory, ...]:
     """Loss by stage; a run that trained nothing has no history."""
     if not path.exists():
         return ()

@@ -1,0 +1,154 @@
+"""Data that a user holds in memory, NumPy, JAX or xarray, as trajectories."""
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import jax
+import numpy as np
+
+from ..errors import SplatopError
+from ..grid import Grid
+from .axes import as_lengths, check_real, check_seam, need
+from .open import open_trajectories
+from .trajectories import ArrayTrajectories, Trajectories
+
+_SOURCE = "data"
+
+
+def as_trajectories(
+    data: Any,
+    *,
+    dt: float | None = None,
+    lengths: float | Sequence[float] | np.ndarray | None = None,
+    fields: Sequence[str] | None = None,
+    periodic: bool | None = None,
+    default_fields: Sequence[str] = ("u",),
+) -> Trajectories:
+    """Trajectories from an array `([B,] T, C, *N)`, xarray, a path, or trajectories themselves.
+
+    `default_fields` name the channels of arrays that say nothing about them.
+    """
+    sides: float | list[float] | None = (
+        None if lengths is None else np.asarray(lengths, float).tolist()
+    )
+    if isinstance(data, Trajectories):
+        if dt is not None or lengths is not None or fields is not None:
+            raise SplatopError(
+                "expected dt, lengths and fields only for arrays, got them with trajectories, "
+                "which state their own: leave them out"
+            )
+        return data
+    if isinstance(data, str | Path):
+        return open_trajectories(data, dt=dt, lengths=sides, fields=fields, periodic=periodic)
+    if is_labelled(data):
+        trajectories = _from_labelled(data, dt, sides, fields, default_fields)
+    elif isinstance(data, np.ndarray | jax.Array):
+        names = default_fields if fields is None else fields
+        trajectories = from_array(data, dt=dt, lengths=sides, fields=names)
+    else:
+        raise SplatopError(
+            "expected a NumPy, JAX or xarray array, trajectories or a path, got "
+            f"{type(data).__name__}: make an array of it"
+        )
+    if trajectories.frames < 2:
+        raise SplatopError(f"expected at least two frames, got {trajectories.frames}")
+    for index in range(trajectories.trajectories):
+        trajectories.window(index, 0, trajectories.frames)  # refuses what is not finite
+    if trajectories.attributes.get("boundary_conditions") != "periodic" and not periodic:
+        check_seam(trajectories)
+    return trajectories
+
+
+def is_labelled(data: Any) -> bool:
+    """Whether this is xarray's, told without importing it."""
+    return type(data).__module__.split(".")[0] == "xarray"
+
+
+def clock_unit(data: Any, dt: float) -> np.timedelta64 | None:
+    """How long one unit of `dt` is, if the times of xarray data are a clock's."""
+    if not is_labelled(data):
+        return None
+    from .labelled import LETTERS
+
+    name = next((n for n in data.coords if LETTERS.get(str(n).lower()) == "t"), None)
+    if name is None or data[name].dtype.kind not in "mM" or data[name].size < 2:
+        return None
+    times = data[name].values
+    between = (times[-1] - times[0]) / np.timedelta64(1, "ns") / (len(times) - 1)
+    return np.timedelta64(round(between / dt), "ns")
+
+
+def from_array(
+    data: Any,
+    *,
+    dt: float | None,
+    lengths: float | Sequence[float] | None,
+    fields: Sequence[str],
+) -> ArrayTrajectories:
+    array = np.asarray(data)
+    check_real(array.dtype, "the array", _SOURCE)
+    dims = _dims(array.shape, lengths)
+    if not 1 <= dims <= 3 or array.ndim not in (dims + 2, dims + 3):
+        raise SplatopError(
+            f"expected an array (B, T, C, *N) or (T, C, *N) with {dims} axes of space, got shape "
+            f"{array.shape}: add the missing axes, for example u[:, None] for one channel"
+        )
+    given = need(as_lengths(lengths, dims), "the lengths of the box", "give lengths", _SOURCE)
+    step = need(dt, "the time between frames", "give dt", _SOURCE)
+    array = array[None] if array.ndim == dims + 2 else array
+    if array.shape[2] != len(fields):
+        raise SplatopError(
+            f"expected {len(fields)} channel(s), {', '.join(fields)}, got {array.shape[2]} in an "
+            f"array of shape {np.shape(data)}, read as ([B,] T, C, *N): name the fields in their "
+            "order, or move the channel axis"
+        )
+    grid = Grid(tuple(array.shape[3:]), given)
+    about = {"source": _SOURCE, "format": "array"}
+    return ArrayTrajectories(array, grid, dt=step, fields=tuple(fields), attributes=about)
+
+
+def _dims(shape: tuple[int, ...], lengths: float | Sequence[float] | None) -> int:
+    """Axes of space: as many as lengths, or what the shape leaves no doubt about."""
+    rank = len(shape)
+    if lengths is not None and not isinstance(lengths, int | float):
+        return len(lengths)
+    if lengths is None or rank in (3, 6):
+        return rank - 2 if rank == 3 else rank - 3
+    few, many = (float(lengths),) * (rank - 3), (float(lengths),) * (rank - 2)
+    raise SplatopError(
+        f"expected one length for each axis of space, got {lengths:g} for all: the shape {shape} "
+        f"can be (B, T, C, *N) or (T, C, *N): give lengths={few} or {many}"
+    )
+
+
+def _from_labelled(
+    data: Any,
+    dt: float | None,
+    lengths: float | Sequence[float] | None,
+    fields: Sequence[str] | None,
+    default_fields: Sequence[str],
+) -> Trajectories:
+    # xarray brings pandas, a second of import that arrays do without.
+    import xarray as xr
+
+    from .labelled import LETTERS, LabelledTrajectories
+
+    if isinstance(data, xr.DataArray):
+        stacked = any(LETTERS.get(str(dim).lower()) == "c" for dim in data.dims)
+        name = data.name or default_fields[0]
+        if stacked:
+            fields = fields or _unlabelled(data, default_fields)
+        elif fields is not None:
+            name = fields[0]
+        data = data.to_dataset(name=name)
+    return LabelledTrajectories(data, fields=fields, lengths=lengths, dt=dt, source=_SOURCE)
+
+
+def _unlabelled(data: Any, names: Sequence[str]) -> Sequence[str] | None:
+    """Names for channels that have no labels of their own."""
+    from .labelled import LETTERS
+
+    channel = next(dim for dim in data.dims if LETTERS.get(str(dim).lower()) == "c")
+    labelled = channel in data.coords and data.coords[channel].dtype.kind in "UOST"
+    return None if labelled or data.sizes[channel] != len(names) else names

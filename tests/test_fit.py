@@ -1,0 +1,378 @@
+"""`splatop.fit`: every form that data come in, what comes out, and what is refused."""
+
+from dataclasses import replace
+
+import equinox as eqx
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+import xarray as xr
+
+import splatop
+from splatop.errors import SplatopError
+
+V, D = 0.7, 0.02
+LENGTH, POINTS, DT = 2.0, 32, 0.05
+TEXT = "dt(u) = -v*dx(u) + D*lap(u)"
+QUICK = {
+    "phases": ((0, 6),),
+    "batch": 2,
+    "modes": 4,
+    "warmup": 1,
+    "hidden": 4,
+    "trajectories": None,
+}
+
+
+def waves(trajectories=5, frames=12, points=POINTS):
+    """Decaying travelling waves, exact: `(B, T, 1, N)`."""
+    x = np.arange(points) * LENGTH / points
+    t = DT * np.arange(frames)[:, None]
+    rng = np.random.default_rng(0)
+    out = []
+    for _ in range(trajectories):
+        u = np.zeros((frames, points))
+        for mode in (1, 2, 3):
+            k = 2 * np.pi * mode / LENGTH
+            a, phase = rng.normal(), rng.uniform(0, 6)
+            u += a * np.exp(-D * k**2 * t) * np.sin(k * (x - V * t) + phase)
+        out.append(u[:, None])
+    return np.stack(out).astype(np.float32)
+
+
+def labelled(array, **attributes):
+    """The same as a Dataset with a channel-free variable."""
+    _, t, _, n = array.shape
+    return xr.Dataset(
+        {"u": (("trajectory", "time", "x"), array[:, :, 0])},
+        coords={"time": 3.0 + DT * np.arange(t), "x": LENGTH / n * np.arange(n)},
+        attrs=attributes,
+    )
+
+
+def quick_fit(data, equation=TEXT, **options):
+    settings = {**QUICK, **options.pop("settings", {})}
+    return splatop.fit(data, equation, preset="smoke", settings=settings, **options)
+
+
+@pytest.fixture(scope="module")
+def fitted():
+    return quick_fit(waves(), dt=DT, lengths=LENGTH * np.ones(1))
+
+
+def test_identifies_what_is_not_known_and_predicts(fitted):
+    # Float32 data: 6e-8 of the state over a change of V k dt = 0.1 a frame.
+    assert fitted.coefficients["v"] == pytest.approx(V, rel=1e-4)
+    assert fitted.coefficients["D"] == pytest.approx(D, rel=1e-3)
+    truth = waves(frames=30)[0]
+    found = fitted.rollout(truth[0], 29)
+    assert isinstance(found, np.ndarray)
+    # 29 frames of time integration to 2e-6 and coefficients to 1e-4 of a turn of 29 * 0.33.
+    assert np.linalg.norm(found - truth[1:]) < 2e-3 * np.linalg.norm(truth[1:])
+    np.testing.assert_allclose(fitted.step(truth[0]), found[0], atol=1e-6)
+
+
+def test_batches_are_their_samples(fitted):
+    u = waves()[:3, 0]
+    both = fitted.rollout(u, 4)
+    assert both.shape == (3, 4, 1, POINTS)
+    np.testing.assert_allclose(both[1], fitted.rollout(u[1], 4), atol=1e-6)
+    np.testing.assert_allclose(fitted.step(u), both[:, 0], atol=1e-6)
+
+
+def test_jax_in_jax_out_and_through_transformations(fitted):
+    u = jnp.asarray(waves()[0, 0])
+    assert isinstance(fitted.step(u), jax.Array)
+    np.testing.assert_allclose(jax.jit(fitted.step)(u), fitted.step(u), atol=1e-6)
+
+    def energy(u):
+        return jnp.sum(fitted.rollout(u, 3) ** 2)
+
+    # The surrogate is nearly linear here: along u, the derivative of |S u|² is twice itself; the
+    # operator, six steps old, is left out or tiny.
+    slope = jnp.vdot(jax.grad(energy)(u), u)
+    assert slope == pytest.approx(2 * float(energy(u)), rel=1e-3)
+
+
+def test_identifies_other_frames(fitted):
+    found = fitted.identify(waves()[1])
+    assert found.estimates["v"] == pytest.approx(V, rel=1e-3)
+    alone = fitted.identify(waves()[1], unknown=["D"])
+    assert list(alone.estimates) == ["D"]
+    with pytest.raises(SplatopError, match="unknown coefficient 'w'"):
+        fitted.identify(waves()[1], unknown=["w"])
+    with pytest.raises(SplatopError, match="one trajectory, got 5"):
+        fitted.identify(waves())
+
+
+def test_report_is_about_what_was_held_out(fitted, tmp_path):
+    assert fitted.test.trajectories == 1
+    np.testing.assert_array_equal(fitted.test.window(0, 0, 12), waves()[4])
+    report = fitted.report(tmp_path / "page.html")
+    page = report.path.read_text()
+    assert "held out" in page
+    assert "0.05" in page
+    assert fitted.evaluate(waves()).trajectories == 5
+
+
+def test_save_and_load(fitted, tmp_path):
+    u = waves()[0, 0]
+    for path in (tmp_path / "one.safetensors", tmp_path):
+        written = fitted.save(path)
+        loaded = splatop.load(written)
+        np.testing.assert_array_equal(loaded.step(u), fitted.model.step(u))
+
+
+def test_one_trajectory_is_trained_and_reported_on():
+    found = quick_fit(
+        waves(1)[0],
+        dt=DT,
+        lengths=(LENGTH,),
+        coefficients={"v": V, "D": D},
+        settings={"model": "physics"},
+    )
+    assert found.test.trajectories == 1
+    assert "training data" in found.test.source
+    assert found.coefficients == {"v": V, "D": D}
+
+
+# --- xarray ------------------------------------------------------------------------------------
+
+
+def test_dataset_in_dataset_out():
+    data = labelled(waves(), boundary_conditions="periodic")
+    found = quick_fit(data, coefficients={"v": V}, settings={"model": "physics"})
+    assert found.model.spec.dt == pytest.approx(DT)
+    assert found.model.spec.lengths == pytest.approx((LENGTH,))
+    start = data.isel(trajectory=0, time=5)
+    ahead = found.rollout(start, 6)
+    assert isinstance(ahead, xr.Dataset)
+    assert ahead["u"].dims == ("time", "x")
+    np.testing.assert_allclose(ahead["time"], data["time"][6:12], rtol=1e-6)
+    np.testing.assert_array_equal(ahead["x"], data["x"])
+    truth = data["u"][0, 6:12]
+    assert float(abs(ahead["u"] - truth).max()) < 1e-3
+    one = found.step(start)
+    assert one["u"].dims == ("x",)
+    assert float(one["time"]) == pytest.approx(float(data["time"][6]))
+    # A batch keeps its dimension; a state without its time begins at zero.
+    many = found.rollout(data.isel(time=0).drop_vars("time"), 2)
+    assert many["u"].dims == ("trajectory", "time", "x")
+    np.testing.assert_allclose(many["time"], [DT, 2 * DT], rtol=1e-6)
+    assert found.identify(data.isel(trajectory=2)).estimates["D"] == pytest.approx(D, rel=1e-2)
+
+
+def test_channels_by_label_and_clock_times():
+    array = waves()
+    both = np.concatenate([array, 2 * array], axis=2)
+    times = np.datetime64("2026-01-01") + np.arange(12) * np.timedelta64(3, "s")
+    data = xr.DataArray(
+        np.moveaxis(both, 2, 3),
+        dims=("trajectory", "time", "x", "channel"),
+        coords={
+            "time": times,
+            "x": LENGTH / POINTS * np.arange(POINTS),
+            "channel": ["a", "b"],
+        },
+        name="state",
+    )
+    text = "dt(b) = -v*dx(b) + D*lap(b); dt(a) = -v*dx(a) + D*lap(a)"
+    per_second = {"v": V * DT / 3, "D": D * DT / 3}
+    found = quick_fit(data, text, coefficients=per_second, settings={"model": "physics"})
+    assert found.model.spec.fields == ("a", "b")
+    assert found.model.spec.dt == 3.0
+    swapped = data.isel(trajectory=0, time=0, channel=[1, 0])
+    ahead = found.rollout(swapped, 3)
+    assert isinstance(ahead, xr.DataArray)
+    assert ahead.dims == ("time", "x", "channel")
+    assert list(ahead["channel"].values) == ["b", "a"]
+    np.testing.assert_array_equal(ahead["time"], times[1:4])
+    np.testing.assert_allclose(ahead.sel(channel="b"), 2 * ahead.sel(channel="a"), atol=1e-5)
+    np.testing.assert_allclose(ahead.sel(channel="a"), array[0, 1:4, 0], atol=1e-3)
+
+
+@pytest.fixture(scope="module")
+def physics():
+    return quick_fit(
+        waves(),
+        dt=DT,
+        lengths=(LENGTH,),
+        coefficients={"v": V, "D": D},
+        settings={"model": "physics"},
+    )
+
+
+def test_labelled_states_that_do_not_fit_are_refused(physics):
+    data = labelled(waves())
+    with pytest.raises(SplatopError, match=r"one moment, got 12 along 'time'.*isel\(time=0\)"):
+        physics.rollout(data, 2)
+    start = data.isel(time=0, trajectory=0)
+    with pytest.raises(SplatopError, match="of length 2 along x, got 4"):
+        physics.rollout(start.assign_coords(x=2 * start.x), 2)
+    with pytest.raises(SplatopError, match="over the dimensions x"):
+        physics.rollout(start.rename(x="r"), 2)
+    with pytest.raises(SplatopError, match="evenly spaced"):
+        physics.rollout(start.assign_coords(x=start.x**2), 2)
+    with pytest.raises(SplatopError, match="clock time"):
+        physics.rollout(start.assign_coords(time=np.datetime64("2026-01-01", "ns")), 2)
+
+
+# --- an operator of one's own ------------------------------------------------------------------
+
+
+class Convolution(eqx.Module):
+    """A network that a user might bring: circular convolutions."""
+
+    layers: list
+
+    def __init__(self, key):
+        one, two = jax.random.split(key)
+        options = {"padding": "SAME", "padding_mode": "CIRCULAR"}
+        self.layers = [
+            eqx.nn.Conv1d(1, 6, 5, key=one, **options),
+            eqx.nn.Conv1d(6, 1, 5, key=two, **options),
+        ]
+
+    def __call__(self, u):
+        return self.layers[1](jnp.tanh(self.layers[0](u)))
+
+
+def test_own_operator_learns_a_missing_term_and_comes_back_from_its_file(tmp_path):
+    data = waves(6, 24)
+    found = quick_fit(
+        data,
+        dt=DT,
+        lengths=(LENGTH,),
+        coefficients={"v": V},
+        drop_terms=["diffusion"],
+        operator=Convolution(jax.random.key(1)),
+        out=tmp_path / "run",
+        settings={"phases": ((0, 60),), "rate": 1e-2, "batch": 4},
+    )
+    assert isinstance(found.model.stepper.network, Convolution)
+    assert found.model.record["operator"] == "Convolution"
+    metrics = found.evaluate()
+    # Diffusion damps by up to exp(-D k² dt) = 0.915 a step; the operator must find most of it.
+    assert metrics.rl2_mean < 0.5 * metrics.physics_alone.rl2_mean
+    with pytest.raises(SplatopError, match=r"load\(path, operator=...\)"):
+        splatop.load(tmp_path / "run")
+    loaded = splatop.load(tmp_path / "run", operator=Convolution(jax.random.key(9)))
+    np.testing.assert_array_equal(loaded.step(data[0, 0]), found.model.step(data[0, 0]))
+
+
+class Cropping(eqx.Module):
+    weight: jax.Array
+
+    def __call__(self, u):
+        return self.weight * u[:, 1:]
+
+
+@pytest.mark.parametrize(
+    ("operator", "settings", "message"),
+    [
+        (jnp.tanh, {}, "arrays to train"),
+        (Cropping(jnp.ones(())), {}, "field of its input's shape"),
+        (Convolution(jax.random.key(0)), {"model": "fno"}, "for model=fno"),
+    ],
+)
+def test_operators_that_cannot_be_used_are_refused(operator, settings, message):
+    with pytest.raises(SplatopError, match=message):
+        quick_fit(waves(), dt=DT, lengths=(LENGTH,), operator=operator, settings=settings)
+
+
+# --- refusals ----------------------------------------------------------------------------------
+
+
+def with_hole():
+    data = waves()
+    data[2, 7, 0, 3] = np.nan
+    return data
+
+
+def uneven():
+    data = labelled(waves())
+    return data.assign_coords(time=np.asarray(data["time"]) ** 2)
+
+
+BOX = {"dt": DT, "lengths": (LENGTH,)}
+
+
+@pytest.mark.parametrize(
+    ("data", "options", "message"),
+    [
+        (waves(), {"lengths": (LENGTH,)}, "the time between frames.*give dt"),
+        (waves(), {"dt": DT}, "the lengths of the box.*give lengths"),
+        (waves(), {"dt": DT, "lengths": LENGTH}, r"can be \(B, T, C, \*N\) or \(T, C, \*N\)"),
+        (waves()[:, :, 0], {**BOX, "lengths": (1.0, 1.0)}, r"2 axes of space.*\(5, 12, 32\)"),
+        (waves(), {**BOX, "dt": -1.0}, "positive time step"),
+        (waves(), {**BOX, "fields": ("a", "b")}, "2 channel.*a, b, got 1"),
+        (waves(), {**BOX, "fields": ("w",)}, "unknown field of the data 'u'"),
+        (waves() + 0j, BOX, "real numbers"),
+        (with_hole(), BOX, "field 'u' of trajectory 2 at step 7"),
+        (waves() + np.linspace(0, 9, POINTS), BOX, "periodic along x"),
+        (waves(frames=3), BOX, "more than 5 frames.*horizon=2"),
+        (waves(frames=1), BOX, "at least two frames"),
+        (waves().tolist(), BOX, "got list"),
+        ("missing.h5", {}, "does not exist"),
+        (uneven(), {}, "evenly spaced"),
+        (labelled(waves()).drop_vars("x"), {}, "coordinates along 'x'"),
+        (labelled(waves()).rename(u="w"), {}, "unknown field of the data 'u'"),
+        (waves(), {**BOX, "coefficients": {"w": 1.0}}, "unknown coefficient 'w'"),
+        (waves(), {**BOX, "coefficients": {"v": "fast"}}, "finite number for the coefficient v"),
+        (waves(), {**BOX, "drop_terms": ["difusion"]}, "did you mean 'diffusion'"),
+        (waves(), {**BOX, "settings": {"fases": 1}}, "did you mean 'phases'"),
+        (waves(), {**BOX, "hold_out": 5}, "0 to 4 trajectories to hold out"),
+        (waves(), {**BOX, "equation": "fisher"}, "did you mean 'fisher_kpp'"),
+        (waves(), {**BOX, "equation": "dt(u) = dy(u)"}, "column"),
+        (waves(), {**BOX, "settings": {"modes": 20}}, r"modes=16"),
+    ],
+)
+def test_what_does_not_fit_is_refused_with_a_way_out(data, options, message):
+    with pytest.raises(SplatopError, match=message):
+        quick_fit(data, **options)
+
+
+def test_trajectories_state_their_own_box():
+    grid = splatop.Grid((POINTS,), (LENGTH,))
+    held = splatop.ArrayTrajectories(waves(), grid, dt=DT, fields=("u",))
+    with pytest.raises(SplatopError, match="leave them out"):
+        quick_fit(held, dt=DT)
+
+
+def test_an_equation_in_coordinates_needs_data_that_begin_at_zero():
+    data = labelled(waves())
+    data = data.assign_coords(x=data.x - 1.0)
+    with pytest.raises(SplatopError, match="begin at 0"):
+        quick_fit(data, "dt(u) = -v*(2 + sin(pi*x))*dx(u)")
+
+
+def test_wrong_states_are_refused(physics):
+    with pytest.raises(SplatopError, match="add a channel axis"):
+        physics.step(np.zeros(POINTS, np.float32))
+    with pytest.raises(SplatopError, match="at least one step"):
+        physics.rollout(waves()[0, 0], 0)
+    with pytest.raises(SplatopError, match="finite"):
+        physics.rollout(np.full((1, POINTS), np.nan, np.float32), 2)
+
+
+def test_coefficients_that_differ_belong_to_a_trajectory():
+    slow, fast = waves(4)[:, :7], waves(4, 14)[:, ::2]
+    data = np.concatenate([slow[:2], fast[2:]])
+    found = quick_fit(data, dt=DT, lengths=(LENGTH,), settings={"model": "physics"}, hold_out=0)
+    assert found.coefficients["v"] == pytest.approx([V, V, 2 * V, 2 * V], rel=1e-2)
+    with pytest.raises(SplatopError, match="identify them from its first frames"):
+        found.rollout(data[3, 0], 2)
+    own = found.identify(data[3]).estimates
+    ahead = found.rollout(data[3, 0], 6, coefficients=own)
+    assert np.abs(ahead - data[3, 1:]).max() < 1e-2
+
+
+def test_the_order_of_statements_does_not_matter():
+    data = np.concatenate([waves(), -waves()], axis=2)
+    text = "dt(b) = -v*dx(b) + D*lap(b); dt(a) = -v*dx(a) + D*lap(a)"
+    found = quick_fit(
+        data, text, dt=DT, lengths=(LENGTH,), fields=("a", "b"), settings={"model": "physics"}
+    )
+    assert found.model.spec.fields == ("a", "b")
+    assert replace(found.model.spec).full_equation.fields == ("a", "b")
