@@ -1,12 +1,15 @@
-"""Random, mutated and malicious equations: `python tests/fuzz_equation_text.py [seed]`.
+"""Random, mutated and malicious equations: `python tests/fuzz_equation_text.py [seed [file]]`.
 
 The tests run this in a process of its own, without the type checker that makes each of the many
-small calls of the parser fifty times slower. Prints what it did; any failure is an exception.
+small calls of the parser fifty times slower. Prints what it did, and writes it to the JSON file if
+one is named; any failure is an exception.
 """
 
+import json
 import random
 import sys
 import time
+from pathlib import Path
 
 from splatop.equation import EXAMPLES, format_equation, latex, parse_equation
 from splatop.errors import SplatopError
@@ -96,14 +99,14 @@ def check(text, dims):
     return True
 
 
-def main(seed=20):
+def main(seed=20, file=None):
     rng = random.Random(seed)
     texts = [random_text(rng) if i % 2 else mutated_text(rng) for i in range(10_000)]
     whole = [
         f"dt(u) = {random_expression(rng, 4)} + u; dt(v) = {random_expression(rng, 3)}"
         for _ in range(400)
     ]
-    longest = 0.0
+    longest, counts = 0.0, {}
     for name, group in (("fuzzed", texts), ("grammatical", whole), ("malicious", BOMBS)):
         parsed = 0
         for text in group:
@@ -111,10 +114,20 @@ def main(seed=20):
             parsed += check(text, rng.choice([1, 2, 3]) if group is texts else 2)
             longest = max(longest, time.perf_counter() - start)
         print(f"{name}: {len(group)} texts, {parsed} equations")
+        counts[name] = {
+            "texts": len(group),
+            "equations": parsed,
+            "errors with their column": len(group) - parsed,
+            "other errors": 0,  # the first one ends the run
+        }
     print(f"longest: {longest:.2f} s")
     if longest > LONGEST:
         raise AssertionError("the parser's work is not bounded")
+    if file is not None:
+        held = {"seed": seed, **counts, "longest_seconds": round(longest, 2)}
+        Path(file).parent.mkdir(parents=True, exist_ok=True)
+        Path(file).write_text(json.dumps(held, indent=1) + "\n")
 
 
 if __name__ == "__main__":
-    main(*(int(seed) for seed in sys.argv[1:]))
+    main(*(int(seed) for seed in sys.argv[1:2]), *sys.argv[2:])
