@@ -44,6 +44,22 @@ ENCODER_TRAINING: dict[int, dict[str, Any]] = {
     2: {"encoder_steps": 1000, "phases": ((64, 100),), "batch": 10, "warmup": 20},
     3: {"encoder_steps": 40, "phases": ((32, 10),), "batch": 2, "warmup": 2},
 }
+# One setting at a time, beside the preset's own.
+CHOICES: dict[str, dict[str, Any]] = {
+    "as it is": {},
+    "no residual scaling": {"residual_scaling": False},
+    "full grid, as many minutes": {"phases": ((0, 30),), "warmup": 3},
+    "rate 1e-4": {"rate": 1e-4},
+    "rate 1e-2": {"rate": 1e-2},
+    "horizon 1": {"horizon": 1},
+    "sequential coupling": {"coupling": "sequential"},
+    "paper's cutoff and substeps": {
+        "filter": "smooth",
+        "cutoff": 6.0,
+        "rolloff": 2.0,
+        "substeps": 1,
+    },
+}
 # Anchors per axis and steps of stage 1: a step at 40 costs as much as twenty at 20.
 ANCHOR_STEPS = {10: 300, 14: 300, 20: 300, 28: 300, 40: 60}
 
@@ -187,6 +203,31 @@ def missing_terms(runs: Path) -> None:
         log(path)
 
 
+def choices(runs: Path) -> None:
+    """What each choice of the `fast` preset buys: advection2d, 200 steps, one thing changed."""
+    name = "advection2d"
+    base = replace(preset("fast", name), phases=((64, 200),), warmup=20, keep_if_better=False)
+    for label, changes in CHOICES.items():
+        path = RESULTS / "choices" / f"{label}.json"
+        if path.exists():
+            continue
+        settings = replace(base, **changes)
+        model = trained(runs / "choices" / label, Problem(benchmark=name), settings)
+        tests = ReferenceTrajectories(get_benchmark(name), trajectories=6)
+        metrics = evaluate(model, tests, name=label, also=("physics alone",))
+        alone = metrics.physics_alone
+        write(
+            path,
+            {
+                "rl2_mean": metrics.rl2_mean,
+                "physics_alone": alone.rl2_mean if alone else None,
+                "minutes": model.record["stage_minutes"]["operator"],
+                "steps": settings.steps,
+            },
+        )
+        log(path, metrics.rl2_mean)
+
+
 def encoders(runs: Path) -> None:
     """Gaussians at A = 20: learned with solved amplitudes, predicted ones, and the lattice."""
     for name in ENCODED:
@@ -268,6 +309,7 @@ PARTS = {
         long_rollouts,
         baselines,
         missing_terms,
+        choices,
         encoders,
         anchors,
     )

@@ -131,8 +131,10 @@ def _mode_energy(frames: np.ndarray, grid: Grid) -> np.ndarray:
         outer = outer | (np.abs(k) > 0.4 * n)
     floor = np.median(energy[:, outer], axis=1)
     floor = floor.reshape(-1, *(1,) * grid.dims)
-    # Three times the floor is left by one exponentially distributed mode in twenty.
-    return np.where(energy > 6 * floor, energy, 0.0)
+    # A mode of noise has an exponentially distributed energy, over c times its median with
+    # probability 2^-c: c such that among all modes hardly one is mistaken for data.
+    beyond = math.log2(energy.size / 0.01)
+    return np.where(energy > beyond * floor, energy, 0.0)
 
 
 def _some(frames: np.ndarray, count: int = 4) -> jax.Array:

@@ -5,7 +5,7 @@ import json as json_module
 from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
 from rich.table import Table as RichTable
@@ -18,15 +18,17 @@ from ..evaluate import Metrics, ReferenceTrajectories, check_comparable, evaluat
 from ..evaluate.ablations import Ablation, ablate
 from ..evaluate.published import published_rollout
 from ..evaluate.reference import SomeTrajectories
+from ..evaluate.shipped import remeasure
 from ..evaluate.tables import (
     PUBLISHED,
     ROLLOUT_COLUMNS,
+    number,
     protocol_note,
     published_row,
     rollout_row,
     with_physics_alone,
 )
-from ..model import Model, load_model
+from ..model import Model, load_model, shipped_models
 from .app import JsonOption, app, console, print_json
 from .data import open_data, progress_bar
 
@@ -34,9 +36,9 @@ from .data import open_data, progress_bar
 @app.command()
 def evaluate(
     models: Annotated[
-        list[str],
+        list[str] | None,
         typer.Argument(metavar="MODEL...", help="Run folders, .safetensors files or names."),
-    ],
+    ] = None,
     data: Annotated[
         Path | None,
         typer.Option(help="Trajectories to test on; else the benchmark's test split."),
@@ -66,6 +68,10 @@ def evaluate(
     representation: Annotated[
         bool, typer.Option("--representation", help="Measure the Gaussians, too.")
     ] = False,
+    shipped: Annotated[
+        bool,
+        typer.Option("--shipped", help="Every model of the package, beside what was recorded."),
+    ] = False,
     json: JsonOption = False,
     out: Annotated[Path | None, typer.Option(help="Write the metrics here as well.")] = None,
 ) -> None:
@@ -73,6 +79,15 @@ def evaluate(
 
     Each run folder gets a metrics.json; an ablation gets a file of its own beside it.
     """
+    if shipped == bool(models):
+        raise SplatopError(
+            "expected models to evaluate, or --shipped for all that come with splatop, got "
+            + ("both" if shipped else "neither")
+        )
+    if shipped:
+        _evaluate_shipped(trajectories, json=json, out=out)
+        return
+    assert models
     ablation = Ablation(without, jets, anchors, window, cutoff, coupling, substeps)
     loaded = {name: ablate(m, ablation) for name, m in _load(models).items()}
     also = ["cost", *(["physics alone"] if physics else [])]
@@ -94,13 +109,45 @@ def evaluate(
             save_metrics(Path(path) / ablation.metrics_file, metrics)
     content = [metrics.as_dict() for metrics in results]
     shown = content[0] if len(content) == 1 else content
-    if out is not None:
-        with complete_or_absent(out) as partial:
-            partial.write_text(json_module.dumps(shown, indent=1, allow_nan=False) + "\n")
+    _write(out, shown)
     if json:
         print_json(shown)
     else:
         print_metrics(results)
+
+
+def _write(out: Path | None, shown: Any) -> None:
+    if out is not None:
+        with complete_or_absent(out) as partial:
+            partial.write_text(json_module.dumps(shown, indent=1, allow_nan=False) + "\n")
+
+
+def _evaluate_shipped(trajectories: int | None, *, json: bool, out: Path | None) -> None:
+    """Freshly generated test data for every shipped model: measured now, recorded, published."""
+    several = []
+    for name in shipped_models():
+        with progress_bar(name) as progress:
+            several.append(remeasure(name, trajectories=trajectories, progress=progress))
+    content = [one.found.as_dict() for one in several]
+    _write(out, content)
+    if json:
+        print_json(content)
+        return
+    table = RichTable(box=None, pad_edge=False, padding=(0, 1, 0, 0))
+    columns = ("model", "rL2, now", "rL2, recorded", "physics alone, now", "paper, published")
+    for index, column in enumerate(columns):
+        table.add_column(column, no_wrap=True, justify="right" if index else "left")
+    for one in several:
+        paper = published_rollout(one.name).get("surrogate")
+        alone = one.found.physics_alone
+        table.add_row(
+            one.name,
+            number(one.found.rl2_mean),
+            number(one.recorded_rl2),
+            number(alone.rl2_mean) if alone else "",
+            number(paper.rl2[0]) if paper else "",
+        )
+    console.print(table)
 
 
 def _load(paths: list[str]) -> dict[str, Model]:
