@@ -331,7 +331,7 @@ def page() -> str:
         ),
         (
             "baselines",
-            "## Baselines trained here\n\nAt 64², 64 training trajectories, 300 "
+            "## Baselines trained here\n\nAt 64², 64 training trajectories, 200 "
             "optimiser steps of batch 4, five-step rollout loss, the same for every column; 30 held-out "
             "trajectories of 200 steps.",
             lambda: reduced("baselines", ("surrogate", "fno", "unet", "resnet")),
