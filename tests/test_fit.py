@@ -11,6 +11,7 @@ import xarray as xr
 
 import splatop
 from splatop.errors import SplatopError
+from splatop.training import Problem, preset
 
 V, D = 0.7, 0.02
 LENGTH, POINTS, DT = 2.0, 32, 0.05
@@ -376,3 +377,51 @@ def test_the_order_of_statements_does_not_matter():
     )
     assert found.model.spec.fields == ("a", "b")
     assert replace(found.model.spec).full_equation.fields == ("a", "b")
+
+
+# --- grids -------------------------------------------------------------------------------------
+
+
+def plane_waves(points, mode):
+    """Trajectories of one oblique wave on a box of 4 x 1."""
+    x, y = np.meshgrid(*(np.arange(n) / n for n in points), indexing="ij")
+    frames = [np.sin(2 * np.pi * (mode * x + y) + t) for t in range(8)]
+    array = np.stack(frames)[None, :, None].astype(np.float32)
+    return splatop.ArrayTrajectories(array, splatop.Grid(points, (4.0, 1.0)), dt=0.1, fields=("u",))
+
+
+@pytest.mark.parametrize(
+    ("points", "mode", "coarse"),
+    [
+        ((128, 32), 3, (64, 32)),  # no axis gets finer
+        ((32, 256), 3, (32, 64)),  # whichever is the first
+        ((128, 32), 30, (128, 32)),  # 93 points would hold the wave: not worth it
+        ((512, 32), 30, (94, 32)),
+        ((48, 48), 3, (48, 48)),
+    ],
+)
+def test_a_coarse_phase_keeps_what_the_data_hold(points, mode, coarse, tmp_path):
+    data = plane_waves(points, mode)
+    problem = Problem(data=data, equation_text="dt(u) = -v*dx(u)")
+    loaded = problem.load(preset("fast"), tmp_path)
+    assert loaded.points_at(64) == coarse
+    held = loaded.at(64)
+    assert held.grid.points == coarse
+    assert held.grid.lengths == (4.0, 1.0)
+    size = np.abs(held.window(0, 0, 8)).max()
+    assert size == pytest.approx(1.0, abs=0.01)
+    assert loaded.points_at(0) == points
+
+
+def test_one_dimension_is_never_coarsened(tmp_path):
+    grid = splatop.Grid((POINTS,), (LENGTH,))
+    held = splatop.ArrayTrajectories(waves(), grid, dt=DT, fields=("u",))
+    loaded = Problem(data=held, equation_text=TEXT).load(preset("fast"), tmp_path)
+    assert loaded.points_at(16) == (POINTS,)
+
+
+def test_the_run_remembers_which_data_it_is_of():
+    one, other = (plane_waves((32, 16), mode) for mode in (2, 3))
+    names = [Problem(data=d, equation_text="dt(u) = u").as_dict()["data"] for d in (one, other)]
+    assert names[0] != names[1]
+    assert "(1, 8, 1, 32, 16)" in names[0]

@@ -18,7 +18,7 @@ from .data import ArrayTrajectories, Trajectories
 from .data.held import as_trajectories, clock_unit, is_labelled
 from .equation import EXAMPLES, Equation, format_equation
 from .equation.text import check_number
-from .errors import SplatopError, check_field, is_concrete, unknown_name
+from .errors import SplatopError, check_field, check_finite, is_concrete, unknown_name
 from .evaluate import Metrics, evaluate
 from .evaluate.reference import SomeTrajectories
 from .evaluate.report import Report, write_report
@@ -227,11 +227,9 @@ class Fitted:
         spec = self.model.spec
         array = jnp.asarray(u)
         batched = array.ndim == spec.dims + 2
-        sample = jax.eval_shape(lambda a: a[0], array) if batched else array
-        check_field(sample, dims=spec.dims, channels=len(spec.fields))  # type: ignore[arg-type]
+        check_field(array[0] if batched else array, dims=spec.dims, channels=len(spec.fields))
         if batched and is_concrete(array):
-            for one in np.asarray(array):
-                check_field(one)
+            check_finite(array)
         return array, batched
 
     def _labelled(self, u: Any, steps: int, coefficients: Coefficients) -> tuple[Any, str]:
@@ -280,8 +278,8 @@ def _like(values: jax.Array, given: Any) -> Any:
 def _equation_text(equation: str | Equation, dims: int) -> str:
     if isinstance(equation, Equation):
         return format_equation(equation, dims=dims)
-    named = {**{k: b.equation_text for k, b in BENCHMARKS.items()}}
-    named |= {k: e.text for k, e in EXAMPLES.items()}
+    named = {name: benchmark.equation_text for name, benchmark in BENCHMARKS.items()}
+    named |= {name: example.text for name, example in EXAMPLES.items()}
     if equation in named:
         return named[equation]
     if "=" not in equation:
