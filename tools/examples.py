@@ -17,6 +17,7 @@ from pathlib import Path
 from typing import Any
 
 import jax
+import numpy as np
 
 from splatop.data import ArrayTrajectories
 from splatop.data.atomic import complete_or_absent
@@ -68,7 +69,7 @@ def solved(
         seed=seed,
     )
     return ArrayTrajectories(
-        jax.numpy.stack(list(frames)).__array__(),
+        np.stack(list(frames)),
         grid,
         dt=example.dt,
         fields=example.equation.fields,

@@ -11,7 +11,7 @@ from ..errors import SplatopError
 from ..grid import Grid
 from .axes import as_lengths, check_real, check_seam, need
 from .open import open_trajectories
-from .trajectories import ArrayTrajectories, Trajectories
+from .trajectories import ArrayTrajectories, Trajectories, in_memory
 
 _SOURCE = "data"
 
@@ -57,7 +57,7 @@ def as_trajectories(
         trajectories.window(index, 0, trajectories.frames)  # refuses what is not finite
     if trajectories.attributes.get("boundary_conditions") != "periodic" and not periodic:
         check_seam(trajectories)
-    return trajectories
+    return in_memory(trajectories)
 
 
 def is_labelled(data: Any) -> bool:

@@ -84,7 +84,7 @@ def _named(data: str | Trajectories | None) -> str | None:
         return data
     digest = hashlib.sha256(str((data.dt, data.fields, data.grid)).encode())
     if isinstance(data, ArrayTrajectories):
-        digest.update(np.ascontiguousarray(data.array).tobytes())
+        digest.update(np.ascontiguousarray(data.array).data)
     return f"{data.source} of shape {data.shape}, sha256 {digest.hexdigest()[:16]}"
 
 
