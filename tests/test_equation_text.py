@@ -328,6 +328,9 @@ def summary(text, dims=2, **options):
         ("dt(u) = a^2*lap(u)", [("diffusion", None, 1, ("a",))]),
         ("dt(u) = u/a", [("reaction", None, 1, ("a",))]),
         ("dt(u) = a*sin(a*u)", [("reaction", None, float("inf"), ("a",))]),
+        # A factor that varies in space multiplies as another field would; forcing does not.
+        ("dt(u) = -v*sin(y)*dx(u)", [("advection", "v", 2, ())]),
+        ("dt(u) = k*cos(x)*u^2 + f*cos(x)", [("reaction", "k", 3, ()), ("forcing", "f", 0, ())]),
         # Mixed kinds under one coefficient take its name.
         ("dt(u) = q*(lap(u) + u) + lap(u)", [("q", "q", 1, ()), ("diffusion", None, 1, ())]),
     ],
