@@ -15,7 +15,7 @@ _spec = importlib.util.spec_from_file_location("examples_tool", ROOT / "tools" /
 tool = importlib.util.module_from_spec(_spec)
 _spec.loader.exec_module(tool)
 
-SMALL = replace(tool.SETTINGS, phases=((0, 12),), batch=4, modes=4, hidden=4, warmup=2)
+SMALL = replace(tool.SETTINGS[1], phases=((0, 12),), batch=4, modes=4, hidden=4, warmup=2)
 QUICK = "kdv"
 
 

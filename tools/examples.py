@@ -33,14 +33,17 @@ RESULTS = ROOT / "results" / "examples.json"
 PAGE = ROOT / "docs" / "examples.md"
 
 TRAIN, TEST = 12, 4
-SETTINGS = replace(
-    preset("fast"), phases=((0, 200),), batch=8, warmup=20, checkpoint_every=10_000, modes=8
-)
+_COMMON = replace(preset("fast"), batch=8, warmup=20, checkpoint_every=10_000)
+# In 1D a step costs little, and solitons need their modes.
+SETTINGS = {
+    1: replace(_COMMON, phases=((0, 1500),), modes=24, hidden=16),
+    2: replace(_COMMON, phases=((0, 200),), modes=8),
+}
 # The term that the physics is not told, of each equation what shapes its solutions.
 DROPPED = {
     "fisher_kpp": "reaction",
     "kuramoto_sivashinsky": "diffusion",
-    "kdv": "dispersion",
+    "kdv": "self_advection",
     "gray_scott": "reaction",
     "navier_stokes_vorticity": "diffusion",
     "burgers": "diffusion",
@@ -118,9 +121,10 @@ def measured(
 
 
 def example_results(
-    name: str, settings: Settings = SETTINGS, *, sizes: dict[str, Any] | None = None
+    name: str, settings: Settings | None = None, *, sizes: dict[str, Any] | None = None
 ) -> dict[str, Any]:
     """Both cases of one example; `sizes` replace fields of it, for tests."""
+    settings = settings or SETTINGS[EXAMPLES[name].dims]
     counts = {"train": TRAIN, "test": TEST, **(sizes or {}).pop("counts", {})}
     example = replace(EXAMPLES[name], **(sizes or {}))
     training = solved(example, trajectories=counts["train"])
@@ -139,6 +143,8 @@ def example_results(
         "test_trajectories": counts["test"],
         "optimiser_steps": settings.steps,
         "batch": settings.batch,
+        "modes": settings.modes,
+        "hidden": settings.hidden,
         "complete": complete,
         "dropped": DROPPED[name],
         "partial": {**partial, "fno": complete["fno"]},
@@ -206,9 +212,9 @@ def page(results: dict[str, Any]) -> str:
         "Written by `python tools/examples.py --page` from `results/examples.json`, which "
         "`python tools/examples.py` measures. The equations, boxes, numbers and initial states are "
         "those of `splatop.equation.EXAMPLES` ([equations](equations.md)).",
-        f"Each: {one['train_trajectories']} training trajectories, {one['optimiser_steps']} "
-        f"optimiser steps of batch {one['batch']} for the surrogate and for the FNO alone (the "
-        "same network), the same five-step rollout loss. Errors are mean rL2 over "
+        f"Each: {one['train_trajectories']} training trajectories, and for the surrogate and the "
+        f"FNO alone the same network, the same number of optimiser steps of batch {one['batch']} "
+        "and the same five-step rollout loss. Errors are mean rL2 over "
         f"{one['test_trajectories']} held-out trajectories and all their steps. *Physics alone* is "
         "the surrogate without its operator: the same band, Gaussians and substeps. One training "
         f"took {60 * min(minutes):.0f} to {60 * max(minutes):.0f} s on one core.",
@@ -229,7 +235,16 @@ def page(results: dict[str, Any]) -> str:
         "The FNO is the same as above, since it knows no equation.",
         "## Settings",
         table(
-            ["example", "box", "points", "Δt", "steps", "chosen by the program"],
+            [
+                "example",
+                "box",
+                "points",
+                "Δt",
+                "test steps",
+                "optimiser steps",
+                "FNO modes, channels",
+                "chosen by the program",
+            ],
             [
                 [
                     f"`{name}`",
@@ -237,6 +252,8 @@ def page(results: dict[str, Any]) -> str:
                     " × ".join(map(str, r["points"])),
                     f"{r['dt']:g}",
                     str(r["test_steps"]),
+                    str(r["optimiser_steps"]),
+                    f"{r['modes']}, {r['hidden']}",
                     _numerics(r["complete"]["numerics"]),
                 ]
                 for name, r in results.items()
