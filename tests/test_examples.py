@@ -16,7 +16,6 @@ tool = importlib.util.module_from_spec(_spec)
 _spec.loader.exec_module(tool)
 
 SMALL = replace(tool.SETTINGS[1], phases=((0, 12),), batch=4, modes=4, hidden=4, warmup=2)
-QUICK = "kdv"
 
 
 def small(name):
@@ -25,10 +24,8 @@ def small(name):
     return {"points": points, "steps": 10, "counts": {"train": 4, "test": 2}}
 
 
-@pytest.mark.parametrize(
-    "name",
-    [pytest.param(n, marks=() if n == QUICK else pytest.mark.slow) for n in EXAMPLES],
-)
+@pytest.mark.slow
+@pytest.mark.parametrize("name", EXAMPLES)
 def test_surrogate_beats_the_network_alone_and_is_no_worse_than_its_physics(name):
     found = tool.example_results(name, SMALL, sizes=small(name))
     for case in (found["complete"], found["partial"]):

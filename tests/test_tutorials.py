@@ -16,6 +16,8 @@ from splatop.grid import Grid
 FOLDER = Path(__file__).parent.parent / "docs" / "tutorials"
 TUTORIALS = sorted(path.stem for path in FOLDER.glob("*.md"))
 
+QUICK = "own_operator"  # each compiles for half a minute
+
 
 def prepare_own_data():
     """What the page calls the reader's own: an array, and trajectories to test on."""
@@ -25,7 +27,7 @@ def prepare_own_data():
         example.equation,
         "test.h5",
         coefficients=example.coefficients,
-        grid=Grid((40, 24), (2.0, 1.0)),
+        grid=Grid((64, 32), (2.0, 1.0)),
         dt=0.2,
         steps=24,
         trajectories=2,
@@ -67,7 +69,9 @@ def run_commands(text, monkeypatch):
         assert not end.value.code, line
 
 
-@pytest.mark.parametrize("name", TUTORIALS)
+@pytest.mark.parametrize(
+    "name", [pytest.param(n, marks=() if n == QUICK else pytest.mark.slow) for n in TUTORIALS]
+)
 def test_tutorial(name, monkeypatch, tmp_path, capsys):
     page = (FOLDER / f"{name}.md").read_text()
     monkeypatch.chdir(tmp_path)
