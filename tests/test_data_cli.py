@@ -152,3 +152,19 @@ def test_the_summary_measures_the_data():
     summary = summarize(empty)
     assert summary["ranges"] == {"u": None}
     json.dumps(summary, allow_nan=False)
+
+
+def test_generate_an_equation_on_a_rectangular_box(splatop):
+    equation = ("--equation", "dt(u) = -v*dy(u)", "--coefficients", "v=0.5", "--dt", 0.5)
+    size = ("--points", "48,32", "--length", "3,0.5", "--steps", 2, "--trajectories", 1)
+    code, _, _ = splatop("generate", *equation, *size, "--out", "box.h5")
+    assert code == 0
+    with open_trajectories("box.h5") as data:
+        assert data.grid == Grid((48, 32), (3.0, 0.5))
+        first, _, last = data.window(0, 0, 3)
+        # 0.5 a time unit along y is one box length: after one frame half of it.
+        np.testing.assert_allclose(last, first, atol=1e-5)
+    for points in ("24,12,8", "24,", "many", "-4"):
+        code, _, error = splatop("generate", *equation, "--points", points, "--out", "no.h5")
+        assert code == 1
+        assert "expected one whole number, or 2 with commas, for --points" in error

@@ -425,3 +425,25 @@ def test_the_run_remembers_which_data_it_is_of():
     names = [Problem(data=d, equation_text="dt(u) = u").as_dict()["data"] for d in (one, other)]
     assert names[0] != names[1]
     assert "(1, 8, 1, 32, 16)" in names[0]
+
+
+def test_a_rectangular_box_with_other_points_per_axis():
+    """A wave across a box of 3 x 0.5 comes back after its period, along each axis at its speed."""
+    grid = splatop.Grid((24, 16), (3.0, 0.5))
+    x, y = grid.coordinates()
+    times = 0.1 * np.arange(8)
+    moving = np.stack(
+        [np.sin(2 * np.pi * ((x - 0.6 * t) / 3 + (y - 0.6 * t) / 0.5)) for t in times]
+    )
+    found = quick_fit(
+        moving[None, :, None].astype(np.float32),
+        "dt(u) = -v*(dx(u) + dy(u))",
+        coefficients={"v": 0.6},
+        dt=0.1,
+        lengths=(3.0, 0.5),
+        settings={"model": "physics"},
+    )
+    ahead = found.rollout(moving[0][None].astype(np.float32), 7)
+    # 7 frames of time integration to 2e-6.
+    np.testing.assert_allclose(ahead[:, 0], moving[1:], atol=1e-4)
+    assert found.evaluate().data["lengths"] == [3.0, 0.5]
