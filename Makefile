@@ -3,12 +3,12 @@ PYTHON ?= python3
 BIN := .venv/bin
 READY := .venv/.ready
 
-.PHONY: demo browser test test-all lint results measure clean
+.PHONY: demo browser test test-all lint docs package fuzz results measure clean
 
 $(READY): pyproject.toml
 	$(PYTHON) -c 'import sys; assert sys.version_info >= (3, 11), "splatop needs Python 3.11 or later"'
 	$(PYTHON) -m venv .venv
-	$(BIN)/python -m pip install --quiet --disable-pip-version-check -e '.[test,lint]'
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check -e '.[test,lint,docs,package]'
 	touch $(READY)
 
 demo: $(READY)
@@ -31,6 +31,15 @@ lint: $(READY)
 	$(BIN)/ruff format --check .
 	$(BIN)/pyright
 
+docs: $(READY)  # the site, into site/
+	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --strict --quiet
+
+package: $(READY)  # wheel and sdist, into dist/
+	$(BIN)/python -m build --no-isolation --outdir dist .
+
+fuzz: $(READY)  # half an hour: damaged files and random arguments, counted in docs/reliability.md
+	$(BIN)/python tools/fuzz.py
+
 results: $(READY)
 	$(BIN)/python tools/results.py
 
@@ -38,4 +47,4 @@ measure: $(READY)  # hours: trains what ships and measures it
 	$(BIN)/python tools/measure.py
 
 clean:
-	rm -rf .venv demo build dist
+	rm -rf .venv demo build dist site

@@ -11,8 +11,8 @@ PACKAGE = Path(splatop.__file__).parent
 ROOMS = [
     *("_version", "errors", "grid", "derivative", "spectral", "stepper", "gaussians", "render"),
     *("encoders", "jets", "equation", "physics", "stability", "initial", "etdrk4", "solver"),
-    *("benchmarks", "data", "identify", "operators", "surrogate", "numerics", "tune", "model"),
-    *("export", "training", "evaluate", "fitted", "bench", "cli"),
+    *("benchmarks", "data", "identify", "operators", "surrogate", "ensemble", "numerics"),
+    *("tune", "model", "export", "estimate", "training", "evaluate", "fitted", "bench", "cli"),
 ]
 
 

@@ -17,6 +17,7 @@ from .derivative import laplacian as laplacian
 from .derivative import partial as partial
 from .encoders import LatticeEncoder as LatticeEncoder
 from .encoders import UNetEncoder as UNetEncoder
+from .ensemble import Ensemble as Ensemble
 from .equation import Equation as Equation
 from .equation import parse_equation as parse_equation
 from .errors import SplatopError as SplatopError

@@ -64,7 +64,7 @@ def export_model(
     for platform in platforms:
         if platform not in PLATFORMS:
             raise unknown_name("platform", platform, PLATFORMS)
-    spec, grid = model.spec, _points(model, points)
+    spec, grid = model.spec, grid_of(model, points)
     names = spec.unknown
 
     def one(u, values):
@@ -111,8 +111,8 @@ def _size(dimension: Any) -> int | str:
     return dimension if isinstance(dimension, int) else str(dimension)
 
 
-def _points(model: Model, points: int | Sequence[int] | None) -> tuple[int, ...]:
-    """The grid to export for, of one number per axis."""
+def grid_of(model: Model, points: int | Sequence[int] | None) -> tuple[int, ...]:
+    """Points per axis: those given, else those of the training, else the benchmark's."""
     spec = model.spec
     if points is None:
         points = model.record.get("points")
@@ -120,8 +120,7 @@ def _points(model: Model, points: int | Sequence[int] | None) -> tuple[int, ...]
         points = BENCHMARKS[spec.benchmark].points
     if points is None:
         raise SplatopError(
-            "expected --points for a model that does not say what grid it was trained on: "
-            "an exported function has a grid of its own"
+            "expected --points for a model that does not say what grid it was trained on, got none"
         )
     grid = (points,) * spec.dims if isinstance(points, int) else tuple(int(n) for n in points)
     if len(grid) != spec.dims or min(grid) < 2:
@@ -158,8 +157,7 @@ def save_export(path: str | Path, export: Export, model: Model, *, format: str) 
     archive = io.BytesIO()
     with zipfile.ZipFile(archive, "w", zipfile.ZIP_DEFLATED) as file:
         for name, data in content.items():
-            # A fixed date: the same model gives the same bytes.
-            file.writestr(zipfile.ZipInfo(name, (1980, 1, 1, 0, 0, 0)), data)
+            file.writestr(name, data)
     with complete_or_absent(path) as partial:
         partial.write_bytes(archive.getvalue())
     return [path]

@@ -6,7 +6,7 @@ again. Nothing in it is executed.
 
 import hashlib
 import json
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass, field, fields, replace
 from functools import cached_property
 from pathlib import Path
@@ -24,6 +24,7 @@ from ._version import __version__
 from .benchmarks import get_benchmark
 from .data.atomic import complete_or_absent
 from .encoders import Encoder
+from .ensemble import Ensemble, repeat, stack
 from .equation import Equation, parse_equation
 from .errors import SplatopError, check_field, unknown_name
 from .numerics import Numerics, build_encoder, build_physics
@@ -68,8 +69,11 @@ class ModelSpec:
     blocks: int = 4
     tenfold: bool = False
     operator: str = FNO_OPERATOR
+    members: int = 1  # of an ensemble
 
     def __post_init__(self):
+        if not isinstance(self.members, int) or self.members < 1:
+            raise SplatopError(f"expected at least one member of a model, got {self.members}")
         if self.kind not in KINDS:
             raise unknown_name("model", self.kind, KINDS)
         if self.operator not in (FNO_OPERATOR, OWN_OPERATOR):
@@ -127,6 +131,15 @@ def build_model(
     """
     key = jax.random.key(0) if key is None else key
     channels = len(spec.fields)
+    if spec.members > 1:
+        one = build_model(
+            replace(spec, members=1),
+            key=key,
+            encoder=encoder,
+            conditioning=conditioning,
+            operator=operator,
+        )
+        return Ensemble(repeat(one, spec.members), spec.members)
     if spec.conditioned and conditioning is None:
         zeros = np.zeros(len(spec.unknown))
         conditioning = Conditioning(spec.unknown, zeros, zeros + 1)
@@ -186,10 +199,20 @@ class Model:
 
     @property
     def physics(self) -> EmbeddedPhysics | None:
-        """The embedded physics alone, if the model has one."""
-        if isinstance(self.stepper, Surrogate):
-            return self.stepper.physics
-        return self.stepper if isinstance(self.stepper, EmbeddedPhysics) else None
+        """The embedded physics alone, if the model has one; of an ensemble the first member's."""
+        stepper = self.stepper
+        stepper = stepper.member(0) if isinstance(stepper, Ensemble) else stepper
+        if isinstance(stepper, Surrogate):
+            return stepper.physics
+        return stepper if isinstance(stepper, EmbeddedPhysics) else None
+
+    @property
+    def members(self) -> list["Model"]:
+        """The models of an ensemble one by one; of any other the model itself."""
+        if not isinstance(self.stepper, Ensemble):
+            return [self]
+        one = replace(self.spec, members=1)
+        return [Model(one, self.stepper.member(k), self.record) for k in range(self.stepper.count)]
 
     @property
     def parameters(self) -> int:
@@ -201,7 +224,7 @@ class Model:
         """The ablation without the operator."""
         if self.physics is None:
             raise SplatopError(f"a '{self.spec.kind}' model has no physics to run alone")
-        return Model(replace(self.spec, kind="physics"), self.physics, self.record)
+        return Model(replace(self.spec, kind="physics", members=1), self.physics, self.record)
 
     def complete(self, coefficients: Coefficients | None) -> dict[str, Any]:
         """The model's fixed coefficients with a trajectory's own ones."""
@@ -240,6 +263,15 @@ def _jitted_step(stepper, u, coefficients):
 @eqx.filter_jit
 def _jitted_rollout(stepper, u0, coefficients, steps):
     return rollout(stepper, u0, coefficients, steps=steps)
+
+
+def ensemble_of(models: Sequence[Model]) -> Model:
+    """Models of one description, as one."""
+    first = models[0]
+    if any(other.spec != first.spec for other in models):
+        raise SplatopError("expected models of one description in an ensemble, got different ones")
+    stepper = Ensemble(stack([model.stepper for model in models]), len(models))
+    return Model(replace(first.spec, members=len(models)), stepper, first.record)
 
 
 def save_model(path: str | Path, model: Model) -> Path:

@@ -104,6 +104,9 @@ def train(
         list[str] | None, typer.Option("--set", help="Any setting, key=value; repeatable.")
     ] = None,
     seed: Annotated[int, typer.Option(help="Of data, weights and batches.")] = 0,
+    seeds: Annotated[
+        int | None, typer.Option(help="Train an ensemble of so many, from seed on, on one device.")
+    ] = None,
     resume: Annotated[bool, typer.Option("--resume", help="Continue an interrupted run.")] = False,
     distributed: Annotated[
         bool,
@@ -121,7 +124,7 @@ def train(
         start_distributed()
     problem = _problem(benchmark, data, equation, coefficients)
     chosen = training.preset(preset, benchmark)
-    chosen = replace(chosen, model=model, seed=seed, drop_terms=tuple(drop_term or ()))
+    chosen = replace(chosen, model=model, seed=seed, seeds=seeds, drop_terms=tuple(drop_term or ()))
     chosen = chosen.with_overrides(_overrides(settings or []))
     with TrainingProgress() as progress:
         try:

@@ -82,7 +82,7 @@ def check_seam(trajectories: Trajectories) -> None:
     The step from the last point to the first should look like any step between neighbours.
     """
     frames = [
-        trajectories.read(b, t, 1)[0]
+        trajectories.states(b, t, 1)[0]
         for b in {0, trajectories.trajectories - 1}
         for t in {0, trajectories.frames - 1}
     ]

@@ -36,7 +36,15 @@ def open_trajectories(
     """
     path = Path(path)
     asked = {"fields": fields, "lengths": lengths, "dt": dt}
-    trajectories = _open(path, axes, asked)
+    try:
+        trajectories = _open(path, axes, asked)
+    except (SplatopError, PermissionError):
+        raise
+    except Exception as error:  # whatever a damaged file makes its library raise
+        raise SplatopError(
+            f"expected a whole data file, {path} cannot be read ({type(error).__name__}: {error}): "
+            "copy or generate it again"
+        ) from error
     try:
         if trajectories.frames < 2:
             raise SplatopError(f"{path.name}: expected at least two frames, got one")

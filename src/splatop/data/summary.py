@@ -22,7 +22,7 @@ def summarize(trajectories: Trajectories, *, progress: Progress | None = None) -
     ranges = _Ranges(trajectories.fields)
     bad: list[dict[str, Any]] = []
     for index, start, count in trajectories.blocks():
-        states = trajectories.read(index, start, count)
+        states = trajectories.states(index, start, count)
         flat = states.reshape(*states.shape[:2], -1)
         for step, channel in np.argwhere(~np.isfinite(flat).all(axis=-1)):
             field = trajectories.fields[channel]
@@ -73,7 +73,7 @@ def spectrum(trajectories: Trajectories) -> dict[str, Any]:
     flat = np.linspace(0, trajectories.trajectories * trajectories.frames - 1, count).astype(int)
     energies = []
     for index, step in zip(*np.divmod(flat, trajectories.frames), strict=True):
-        state = trajectories.read(int(index), int(step), 1)[0]
+        state = trajectories.states(int(index), int(step), 1)[0]
         if np.isfinite(state).all():
             energy = radial_spectrum(jnp.asarray(state), trajectories.grid.lengths)
             energies.append(np.asarray(energy, float))
@@ -108,7 +108,7 @@ def plot(trajectories: Trajectories, path: str | Path) -> None:
     rows, columns = len(trajectories.fields), len(steps) + 1
     figure = Figure(figsize=(2.6 * columns, 2.5 * rows), layout="constrained")
     axes = figure.subplots(rows, columns, squeeze=False)
-    frames = [trajectories.read(0, int(step), 1)[0] for step in steps]
+    frames = [trajectories.states(0, int(step), 1)[0] for step in steps]
     for row, name in enumerate(trajectories.fields):
         limit = max(float(np.nanmax(np.abs(frame[row]), initial=0.0)) for frame in frames) or 1.0
         for ax, step, frame in zip(axes[row], steps, frames, strict=False):

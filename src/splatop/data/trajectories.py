@@ -1,6 +1,7 @@
 """What every data set is: trajectories of named fields on a grid, read window by window."""
 
 import abc
+import zlib
 from collections.abc import Iterator, Mapping
 from typing import Any
 
@@ -11,6 +12,8 @@ from ..grid import Grid
 
 GIBIBYTE = 2**30
 _BLOCK_BYTES = 2**26
+# What h5py, NumPy, xarray and zarr raise for files that are not what they say.
+_UNREADABLE = (OSError, RuntimeError, ValueError, TypeError, LookupError, MemoryError, zlib.error)
 
 
 class Trajectories(abc.ABC):
@@ -31,6 +34,18 @@ class Trajectories(abc.ABC):
     @abc.abstractmethod
     def read(self, trajectory: int, start: int, frames: int) -> np.ndarray:
         """`frames` states `(frames, C, *N)` in float32, unchecked: NaN and all."""
+
+    def states(self, trajectory: int, start: int, frames: int) -> np.ndarray:
+        """`read`, with what a damaged file makes its library raise said plainly."""
+        try:
+            return self.read(trajectory, start, frames)
+        except SplatopError:
+            raise
+        except _UNREADABLE as error:
+            raise SplatopError(
+                f"{self.source}: steps {start} to {start + frames - 1} of trajectory {trajectory} "
+                f"cannot be read ({error}): the file was damaged, copy or generate it again"
+            ) from error
 
     def close(self) -> None:  # noqa: B027  (only files have something to close)
         """Give back the file, if there is one."""
@@ -66,7 +81,7 @@ class Trajectories(abc.ABC):
         self._check_pairs(pairs, frames)
         out = np.empty((len(pairs), frames, *self.shape[2:]), np.float32)
         for window, (trajectory, start) in zip(out, pairs, strict=True):
-            window[...] = self.read(int(trajectory), int(start), frames)
+            window[...] = self.states(int(trajectory), int(start), frames)
             self._check_finite(window, int(trajectory), int(start))
         return out
 

@@ -4,9 +4,10 @@ import re
 from dataclasses import dataclass, fields, replace
 
 from ..encoders import Encoder, UNetEncoder
+from ..ensemble import Ensemble
 from ..errors import SplatopError, unknown_name
 from ..jets import SplatJets
-from ..model import Model
+from ..model import Model, ensemble_of
 from ..numerics import Numerics, build_encoder, build_physics, with_anchors
 from ..physics import EmbeddedPhysics
 from ..spectral import Field
@@ -70,6 +71,8 @@ def ablate(model: Model, ablation: Ablation) -> Model:
     """The model with the change, its weights kept."""
     if ablation.label is None:
         return model
+    if isinstance(model.stepper, Ensemble):
+        return ensemble_of([ablate(one, ablation) for one in model.members])
     physics = model.physics
     if physics is None or model.spec.numerics is None:
         raise SplatopError(

@@ -11,16 +11,17 @@ import numpy as np
 from jaxtyping import Array, Float
 
 from ..data import Progress, Trajectories
+from ..ensemble import Ensemble
 from ..errors import SplatopError, unknown_name
 from ..model import Model
 from ..spectral import Field
 from ..stepper import Coefficients, Stepper
-from ..surrogate import Surrogate
 from .coefficients import all_identified_coefficients
 from .cost import step_cost
 from .metrics import FrameStatistics, frame_statistics
 from .representation import describe_representation
 from .results import Metrics
+from .spread import SpreadRecord, advance_members
 from .style import LABELS, default_name
 from .summary import Record, ReferenceRange, summarise
 
@@ -70,7 +71,7 @@ def evaluate_all(
     every = dict(models)
     for name, model in models.items():
         check_model_fits(model, trajectories)
-        if "physics alone" in also and isinstance(model.stepper, Surrogate):
+        if "physics alone" in also and model.spec.kind == "surrogate" and model.physics:
             every[_alone(name)] = model.physics_only()
     reference = ReferenceRange()
     records = {name: Record(estimates) for name, estimates in _estimates(every, trajectories)}
@@ -150,6 +151,8 @@ def _roll_out(
         states = jnp.asarray(trajectories.window(index, start, count))
         u, statistics = _advance(model.stepper, u, states, coefficients, trajectories.grid.lengths)
         parts.append(jax.tree.map(np.asarray, statistics))
+    if isinstance(model.stepper, Ensemble):
+        _roll_out_members(model.stepper, trajectories, index, steps, coefficients, record.spread)
     statistics = jax.tree.map(lambda *a: np.concatenate(a), *parts)
     zero = np.flatnonzero(statistics.reference == 0)
     if len(zero):
@@ -158,6 +161,25 @@ def _roll_out(
             f"of trajectory {index} in {trajectories.source}: a relative error needs a size"
         )
     record.add(first, statistics)
+
+
+def _roll_out_members(
+    stepper: Ensemble,
+    trajectories: Trajectories,
+    index: int,
+    steps: int,
+    coefficients: Coefficients,
+    spread: SpreadRecord,
+) -> None:
+    """Every member by itself, from the same state."""
+    first = jnp.asarray(trajectories.window(index, 0, 1)[0])
+    states, errors, spreads = jnp.broadcast_to(first, (stepper.count, *first.shape)), [], []
+    for start, count in _chunks(trajectories, 1, steps + 1):
+        truth = jnp.asarray(trajectories.window(index, start, count))
+        states, error, apart = advance_members(stepper, states, truth, coefficients)
+        errors.append(error)
+        spreads.append(apart)
+    spread.add(np.concatenate(errors), np.concatenate(spreads))
 
 
 @eqx.filter_jit

@@ -18,6 +18,8 @@ METRICS_VERSION = 1
 METRICS_FILE = "metrics.json"
 # JSON names that are no names in Python.
 _RENAMED = {"step_above": "step_above_0.1"}
+# Fields that older files of this version do not have.
+_ADDED = {"ensemble"}
 
 
 @dataclass(frozen=True)
@@ -49,6 +51,7 @@ class Metrics:
     coefficients: dict[str, Any] = field(default_factory=dict)
     representation: dict[str, Any] | None = None
     physics_alone: "Metrics | None" = None
+    ensemble: dict[str, Any] | None = None  # its members' errors and spread
     version: int = METRICS_VERSION
     splatop_version: str = __version__
 
@@ -80,7 +83,7 @@ class Metrics:
                 f"{values.get('version')} in {source}: evaluate the run again"
             )
         names = {_RENAMED.get(f.name, f.name): f.name for f in fields(cls)}
-        wrong = sorted(set(values) ^ set(names))
+        wrong = sorted((set(values) ^ set(names)) - _ADDED)
         if wrong:
             raise SplatopError(
                 f"expected the fields of metrics version {METRICS_VERSION} in {source}, "

@@ -22,6 +22,7 @@ from .metrics import (
     spectral_error,
 )
 from .results import Metrics
+from .spread import SpreadRecord
 
 THRESHOLD = 0.1
 CORRELATIONS = (0.9, 0.8)
@@ -46,6 +47,7 @@ class Record:
     reference_spectrum: list[np.ndarray] = field(default_factory=list)
     divergence: list[int | None] = field(default_factory=list)
     mean_moves: bool = False
+    spread: SpreadRecord = field(default_factory=SpreadRecord)
 
     def add(self, first: np.ndarray, statistics: FrameStatistics) -> None:
         """A rollout from the state `first`."""
@@ -145,6 +147,7 @@ def summarise(
         step_above=first_step_above(curve, THRESHOLD),
         diverged=diverged,
         coefficients=identification_errors(record.estimated, trajectories.coefficients),
+        ensemble=record.spread.summary(),
     )
 
 

@@ -38,7 +38,10 @@ def batch_in_pieces(sample_bytes: Callable[..., int]) -> Callable[[Callable], Ca
                 jax.ShapeDtypeStruct(leaf.shape[int(m) :], leaf.dtype)
                 for leaf, m in zip(leaves, mapped, strict=True)
             ]
-            piece = piece_size(size, sample_bytes(*jax.tree.unflatten(structure, shapes)))
+            # The size of an exported function's batch is not known yet: it stays in one piece.
+            piece = size
+            if isinstance(size, int):
+                piece = piece_size(size, sample_bytes(*jax.tree.unflatten(structure, shapes)))
             out = jax.vmap(one)(own) if piece == size else _map_pieces(one, own, piece)
             return out, jax.tree.map(lambda _: True, out)
 
@@ -51,10 +54,9 @@ def piece_size(batch: int, sample_bytes: int) -> int:
     """How many samples to run at once: a divisor of the batch.
 
     A multiple of the number of devices if possible, so that a batch sharded over them stays so.
-    The size of an exported function's batch is not known yet, so it stays in one piece.
     """
     devices = jax.device_count()
-    if jax.default_backend() != "cpu" or not isinstance(batch, int):
+    if jax.default_backend() != "cpu":
         return batch
     divisors = [n for n in range(1, batch + 1) if batch % n == 0]
     sharded = [n for n in divisors if n % devices == 0] or divisors

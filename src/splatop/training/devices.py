@@ -21,13 +21,15 @@ class Placement:
     """How batches and parameters reach the devices of all processes, and come back.
 
     `average` makes of a function of (replicated trees, batch) the mean of its values over the
-    devices, each with its part of the batch.
+    devices, each with its part of the batch. `each` lets every device run a function of trees with
+    a member axis first on its members; then "replicated" means spread by member.
     """
 
     split: Callable[[Any], Any]
     replicate: Callable[[Any], Any]
     collect: Callable[[Any], Any]
     average: Callable[[Callable[[Any, Any], Any]], Callable[[Any, Any], Any]]
+    each: Callable[[Callable[..., Any]], Callable[..., Any]] = lambda function: function
 
 
 def start_distributed() -> None:
@@ -159,6 +161,50 @@ def placement(batch: int) -> Placement:
         return averaged
 
     return Placement(split_batch, replicate, collect, average)
+
+
+def member_placement(members: int) -> Placement:
+    """Spread the members of an ensemble evenly over all devices; on a single one do nothing."""
+    count = jax.device_count()
+    if count == 1:
+        return single_device()
+    if members % count:
+        raise SplatopError(
+            f"expected an ensemble that {count} devices can share evenly, got {members} members: "
+            f"use a multiple of {count}"
+        )
+    mesh = Mesh(np.asarray(jax.devices()), ("member",))
+    spread = NamedSharding(mesh, PartitionSpec("member"))
+    mine = slice(
+        jax.process_index() * members // jax.process_count(),
+        (jax.process_index() + 1) * members // jax.process_count(),
+    )
+
+    def place(tree):
+        return _map_arrays(
+            lambda a: jax.make_array_from_process_local_data(spread, np.asarray(a)[mine]), tree
+        )
+
+    def collect(tree):
+        return _map_arrays(lambda a: jnp.asarray(_gathered(a)), tree)
+
+    def each(function):
+        # As in `placement`: each device runs the single-device program.
+        return jax.shard_map(
+            function,
+            mesh=mesh,
+            in_specs=PartitionSpec("member"),
+            out_specs=PartitionSpec("member"),
+            check_vma=False,
+        )
+
+    return Placement(place, place, collect, lambda function: function, each)
+
+
+def _gathered(array: jax.Array) -> np.ndarray:
+    if jax.process_count() == 1:
+        return np.asarray(array)
+    return np.asarray(multihost_utils.process_allgather(array, tiled=True))
 
 
 def single_device() -> Placement:

@@ -15,9 +15,11 @@ from typing import Any
 import equinox as eqx
 import jax
 import jax.numpy as jnp
+import numpy as np
 import optax
 from jaxtyping import Array, Float
 
+from ..ensemble import member
 from ..errors import SplatopError
 from .checkpoints import Checkpoints
 from .devices import (
@@ -53,7 +55,8 @@ class Stage:
     `loss(model, batch)` returns the value to minimise and the one to report; `trainable` marks the
     arrays of the model that the optimiser may touch, the others stay outside of it. For a
     diagnosis, `describe(step)` says where a batch came from and `examine(model, batch)` what is
-    wrong with it.
+    wrong with it. With several `members`, every array of model and batches has the member as its
+    first axis, and each member is trained as if it were alone.
     """
 
     name: str
@@ -66,6 +69,7 @@ class Stage:
     describe: Callable[[int], str] = lambda step: ""
     examine: Callable[[Any, Any], str] = lambda model, batch: ""
     placement: Placement = field(default_factory=single_device)
+    members: int = 1
 
 
 def run_stage(
@@ -86,7 +90,8 @@ def run_stage(
     parameters, rest = eqx.partition(model, stage.trainable)
     # A copy, because the update reuses the memory of the state that it is given.
     parameters = jax.tree.map(jnp.copy, parameters)
-    state = {"parameters": parameters, "optimiser": stage.optimiser.init(parameters)}
+    begin = stage.optimiser.init if stage.members == 1 else jax.vmap(stage.optimiser.init)
+    state = {"parameters": parameters, "optimiser": begin(parameters)}
     first, state = _latest(checkpoints, state)
     if is_writer():
         _cut_history(history, stage.name, first)
@@ -97,9 +102,10 @@ def run_stage(
 
     def save(step: int) -> None:
         nonlocal saved_at
+        whole = stage.placement.collect(state)
         if is_writer():
             _append_history(history, rows)
-            checkpoints.save(step, state)
+            checkpoints.save(step, whole)
         rows.clear()
         saved_at = time.monotonic()
 
@@ -107,10 +113,11 @@ def run_stage(
         batches = stage.batches(first, stage.steps)
         for step, batch in zip(range(first, stage.steps), batches, strict=False):
             state, loss, norm = update(rest, state, stage.placement.split(batch))
-            loss, norm = float(loss), float(norm)
-            start_loss = loss if start_loss is None else start_loss
+            losses, norms = _by_member(stage, loss), _by_member(stage, norm)
+            start_loss = losses if start_loss is None else start_loss
+            loss, norm = float(losses.mean()), float(norms.mean())
             finite = math.isfinite(loss) and math.isfinite(norm)
-            if not finite or loss > EXPLODED * start_loss:
+            if not finite or (losses > EXPLODED * start_loss).any():
                 if finite:
                     rows.append(_row(stage, step, loss, norm))
                     if is_writer():
@@ -118,7 +125,8 @@ def run_stage(
                 elif step > first:
                     save(step)  # a step that is not finite leaves the state as it was
                 model = stage.placement.collect(eqx.combine(state["parameters"], rest))
-                found = stage.examine(model, jax.tree.map(jnp.asarray, batch))
+                worst = int(np.argmax(np.where(np.isfinite(losses + norms), losses, np.inf)))
+                found = _examined(stage, model, jax.tree.map(jnp.asarray, batch), worst)
                 raise SplatopError(_diagnosis(stage, step, loss, norm, found, checkpoints))
             rows.append(_row(stage, step, loss, norm))
             report(stage.name, step + 1, stage.steps, loss, float(stage.schedule(step)))
@@ -149,8 +157,7 @@ def _make_update(stage: Stage) -> Callable[[Any, Any, Any], tuple[Any, Array, Ar
         )(parameters)
         return reported, gradient
 
-    @eqx.filter_jit(donate="all-except-first")
-    def update(rest, state, batch):
+    def one(rest, state, batch):
         reported, gradient = stage.placement.average(differentiate)(
             (state["parameters"], rest), batch
         )
@@ -164,7 +171,27 @@ def _make_update(stage: Stage) -> Callable[[Any, Any, Any], tuple[Any, Array, Ar
         after = jax.tree.map(lambda new, old: jnp.where(finite, new, old), after, state)
         return after, reported, norm
 
+    @eqx.filter_jit(donate="all-except-first")
+    def update(rest, state, batch):
+        if stage.members == 1:
+            return one(rest, state, batch)
+        arrays, static = eqx.partition(rest, eqx.is_array)
+        each = jax.vmap(lambda own, *given: one(eqx.combine(own, static), *given))
+        return stage.placement.each(each)(arrays, state, batch)
+
     return update
+
+
+def _by_member(stage: Stage, value: Array) -> np.ndarray:
+    """One number of each member, in double precision."""
+    value = stage.placement.collect(value) if stage.members > 1 else value
+    return np.atleast_1d(np.asarray(value, float))
+
+
+def _examined(stage: Stage, model: Any, batch: Any, index: int) -> str:
+    if stage.members > 1:
+        model, batch = member(model, index), jax.tree.map(lambda a: a[index], batch)
+    return stage.examine(model, batch)
 
 
 def _row(stage: Stage, step: int, loss: float, norm: float) -> tuple[str, int, str, str, str]:

@@ -173,7 +173,7 @@ class GeneratedProblem(Loaded):
             "trajectories": count,
             "steps": steps,
             "points": points,
-            "seed": self._settings.seed,
+            "seed": self._settings.seed_of_data,
         }
         if self._fits_memory(points):
             return generate(self._benchmark, split="train", **sizes)
@@ -190,7 +190,7 @@ class GeneratedProblem(Loaded):
             split="train",
             trajectories=count,
             steps=self._settings.data_steps,
-            seed=self._settings.seed,
+            seed=self._settings.seed_of_data,
         )
         return spread_frames(sample)
 

@@ -25,6 +25,8 @@ class Settings:
     preset: str = "fast"
     model: str = "surrogate"
     seed: int = 0
+    seeds: int | None = None  # of an ensemble: as many models, from seed, seed + 1, ...
+    data_seed: int | None = None  # of the data alone; None: seed
 
     # Embedded physics: "auto" or "paper", then single choices that override it.
     numerics: str = "auto"
@@ -84,6 +86,11 @@ class Settings:
                 raise SplatopError(f"expected {name} of at least 1, got {getattr(self, name)}")
         if self.steps < 1:
             raise SplatopError(f"expected at least one training step, got phases {self.phases}")
+        if self.members < 1 or (self.members > 1 and self.model == "physics"):
+            raise SplatopError(
+                f"expected at least one seed, and one alone for physics without a network, got "
+                f"{self.members}"
+            )
         if self.numerics not in ("auto", "paper"):
             raise unknown_name("numerics", self.numerics, ("auto", "paper"))
         if self.reconstruction not in RECONSTRUCTIONS:
@@ -92,6 +99,20 @@ class Settings:
     @property
     def steps(self) -> int:
         return sum(steps for _, steps in self.phases)
+
+    @property
+    def members(self) -> int:
+        return 1 if self.seeds is None else self.seeds
+
+    @property
+    def member_seeds(self) -> tuple[int, ...]:
+        """The seed of each member's weights and batches."""
+        return tuple(range(self.seed, self.seed + self.members))
+
+    @property
+    def seed_of_data(self) -> int:
+        """All members learn from the same data."""
+        return self.seed if self.data_seed is None else self.data_seed
 
     def as_dict(self) -> dict[str, Any]:
         return asdict(self)

@@ -13,11 +13,12 @@ import optax
 
 from ..data import Trajectories, WindowSampler
 from ..encoders import UNetEncoder
+from ..ensemble import member
 from ..physics import EmbeddedPhysics
 from ..stepper import Stepper
 from ..surrogate import Surrogate, residual_scale
 from .checkpoints import Checkpoints
-from .devices import placement
+from .devices import Placement, member_placement, placement
 from .loop import Reporter, Stage, only, run_stage, warmup_cosine
 from .losses import (
     batch_reconstruction_loss,
@@ -53,6 +54,17 @@ class Session:
             report=self.report,
         )
 
+    def placement(self, batch: int) -> Placement:
+        """Members are spread over the devices, the batches of a single model split."""
+        members = self.settings.members
+        return placement(batch) if members == 1 else member_placement(members)
+
+
+def _together(streams: list[Iterator[Any]]) -> Iterator[Any]:
+    """Batches of all members, stacked; those of a single model as they are."""
+    for parts in zip(*streams, strict=True):
+        yield parts[0] if len(parts) == 1 else jax.tree.map(lambda *own: np.stack(own), *parts)
+
 
 def learned_encoder(stepper: Stepper) -> UNetEncoder | None:
     """The encoder that stage 1 trains, if the physics has one."""
@@ -69,13 +81,19 @@ def train_encoder(stepper: Stepper, session: Session) -> Stepper:
     session.say(f"stage 1: encoder on {' x '.join(map(str, encoder.anchors))} anchors")
     coarse = settings.reconstruction == "shifted" and loaded.grid.dims < 3
     data = loaded.at(4 * encoder.anchors[0] if coarse else settings.phases[0][0])
-    sampler = WindowSampler(data, batch=settings.encoder_batch, frames=1, seed=settings.seed)
+    samplers = [
+        WindowSampler(data, batch=settings.encoder_batch, frames=1, seed=seed)
+        for seed in settings.member_seeds
+    ]
 
-    def batches(first: int, stop: int) -> Iterator[Any]:
+    def stream(sampler: WindowSampler, first: int, stop: int) -> Iterator[Any]:
         for step, batch in zip(range(first, stop), sampler.prefetch(first, stop), strict=False):
-            rng = np.random.default_rng([settings.seed, 1, step])
+            rng = np.random.default_rng([sampler.seed, 1, step])
             shift = rng.random((len(batch.windows), loaded.grid.dims), np.float32)
             yield batch.windows[:, 0], shift
+
+    def batches(first: int, stop: int) -> Iterator[Any]:
+        return _together([stream(sampler, first, stop) for sampler in samplers])
 
     def loss(model, batch):
         value = batch_reconstruction_loss(
@@ -97,9 +115,10 @@ def train_encoder(stepper: Stepper, session: Session) -> Stepper:
         only(encoder, lambda e: e.network),
         _optimiser(optax.adamw(schedule), settings.clip),
         schedule,
-        lambda step: f"of frames {sampler.pairs(step).tolist()} (trajectory, frame)",
+        lambda step: f"of frames {samplers[0].pairs(step).tolist()} (trajectory, frame)",
         lambda model, batch: worst_frame(model, *batch, fields=loaded.equation.fields),
-        placement(settings.encoder_batch),
+        session.placement(settings.encoder_batch),
+        settings.members,
     )
     return eqx.tree_at(learned_encoder, stepper, session.run(stage, encoder))
 
@@ -109,43 +128,44 @@ def train_operator(stepper: Any, session: Session) -> Any:
     loaded, prepared, settings = session.loaded, session.prepared, session.settings
     data = loaded.at(settings.phases[0][0])
     if isinstance(stepper, Surrogate):
-        scale = jnp.ones(len(prepared.center))
+        scale = jnp.ones_like(stepper.scale)
         if settings.residual_scaling:
-            scale = _measured_residual(stepper.physics, data, prepared)
+            scale = _measured_residual(stepper.physics, data, session)
             session.say(f"residual of the physics: {float(jnp.max(scale)):.2e} per step")
         stepper = eqx.tree_at(lambda s: s.scale, stepper, scale)
-        loss_scale = scale
-    else:
-        loss_scale = stepper.spread
-    samplers: dict[int, WindowSampler] = {}
+    samplers: dict[int, list[WindowSampler]] = {}
 
-    def sampler_at(points: int) -> WindowSampler:
+    def samplers_at(points: int) -> list[WindowSampler]:
+        """One of each member."""
         if points not in samplers:
             samplers.clear()  # one grid's data at a time
-            samplers[points] = WindowSampler(
-                loaded.at(points),
-                batch=settings.batch,
-                frames=settings.horizon + 1,
-                seed=settings.seed,
-            )
+            samplers[points] = [
+                WindowSampler(
+                    loaded.at(points), batch=settings.batch, frames=settings.horizon + 1, seed=seed
+                )
+                for seed in settings.member_seeds
+            ]
         return samplers[points]
+
+    def stream(sampler: WindowSampler, first: int, stop: int) -> Iterator[Any]:
+        for batch in sampler.prefetch(first, stop):
+            yield batch.windows, prepared.coefficients_of(batch.pairs[:, 0])
 
     def batches(first: int, stop: int) -> Iterator[Any]:
         for points, begin, end in _phase_ranges(settings):
             begin, end = max(begin, first), min(end, stop)
             if begin < end:
-                for batch in sampler_at(points).prefetch(begin, end):
-                    own = prepared.coefficients_of(batch.pairs[:, 0])
-                    yield batch.windows, own
+                yield from _together([stream(s, begin, end) for s in samplers_at(points)])
 
     def loss(model, batch):
-        return batch_rollout_loss(model, *batch, scale=loss_scale)
+        scale = model.scale if isinstance(model, Surrogate) else model.spread
+        return batch_rollout_loss(model, *batch, scale=scale)
 
     schedule = warmup_cosine(settings.rate, warmup=settings.warmup, steps=settings.steps)
 
     def describe(step: int) -> str:
         points = next(p for p, begin, end in _phase_ranges(settings) if begin <= step < end)
-        return f"of windows {sampler_at(points).pairs(step).tolist()} (trajectory, start)"
+        return f"of windows {samplers_at(points)[0].pairs(step).tolist()} (trajectory, start)"
 
     stage = Stage(
         "operator",
@@ -157,7 +177,8 @@ def train_operator(stepper: Any, session: Session) -> Any:
         schedule,
         describe,
         lambda model, batch: worst_prediction(model, *batch, fields=prepared.spec.fields),
-        placement(settings.batch),
+        session.placement(settings.batch),
+        settings.members,
     )
     session.say(f"stage 2: {settings.model}, {settings.steps} steps")
     return session.run(stage, stepper)
@@ -175,15 +196,19 @@ def _phase_ranges(settings: Settings) -> Iterator[tuple[int, int, int]]:
         begin += steps
 
 
-def _measured_residual(
-    physics: EmbeddedPhysics, data: Trajectories, prepared: Prepared
-) -> jax.Array:
-    """What Φ leaves over one step, on pairs spread over the data."""
+def _measured_residual(physics: EmbeddedPhysics, data: Trajectories, session: Session) -> jax.Array:
+    """What Φ leaves over one step, on pairs spread over the data; of each member if several."""
     count = min(16, data.trajectories)
     which = np.linspace(0, data.trajectories - 1, count).astype(int)
     starts = np.linspace(0, data.frames - 2, count).astype(int)
     windows = data.windows(np.stack([which, starts], axis=1), 2)
-    own = {k: jnp.asarray(v) for k, v in prepared.coefficients_of(which).items()}
-    return eqx.filter_jit(residual_scale)(
-        physics, jnp.asarray(windows[:, 0]), jnp.asarray(windows[:, 1]), own
-    )
+    own = {k: jnp.asarray(v) for k, v in session.prepared.coefficients_of(which).items()}
+    before, after = jnp.asarray(windows[:, 0]), jnp.asarray(windows[:, 1])
+    measure = eqx.filter_jit(residual_scale)
+    if session.settings.members == 1:
+        return measure(physics, before, after, own)
+    if learned_encoder(physics) is None:  # then all members have the same physics
+        scale = measure(physics, before, after, own)
+        return jnp.broadcast_to(scale, (session.settings.members, *scale.shape))
+    members = [member(physics, k) for k in range(session.settings.members)]
+    return jnp.stack([measure(one, before, after, own) for one in members])

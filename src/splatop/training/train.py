@@ -3,6 +3,7 @@
 import contextlib
 import time
 from collections.abc import Callable, Iterator
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -11,6 +12,7 @@ import jax.numpy as jnp
 import numpy as np
 
 from .._version import __version__
+from ..ensemble import Ensemble, member, stack
 from ..model import Model, save_model
 from ..spectral import Field
 from ..stepper import Stepper, rollout
@@ -45,7 +47,7 @@ def train(
     Of several processes the first one decides and writes; the others follow it.
     """
     folder, started, loaded = Path(out), time.monotonic(), None
-    asked = {"settings": settings.as_dict(), "problem": problem.as_dict()}
+    asked: dict[str, Any] = {"settings": settings.as_dict(), "problem": problem.as_dict()}
     if operator is not None:
         asked["operator"] = type(operator).__name__
     if not is_writer():
@@ -70,7 +72,12 @@ def train(
 
         prepared = Prepared.from_dict(from_writer(begin))
         loaded = loaded or problem.load(settings, folder)
-        stepper = fresh_stepper(prepared, settings, operator=operator)
+        fresh = [
+            fresh_stepper(prepared, replace(settings, seed=seed), operator=operator)
+            for seed in settings.member_seeds
+        ]
+        # Of an ensemble every array has the member as its first axis.
+        stepper = fresh[0] if len(fresh) == 1 else stack(fresh)
         session = Session(loaded, prepared, settings, folder, report, say)
         clock = _Clock(folder / "timing.json")
         clock.add("preparation", time.monotonic() - started)
@@ -80,24 +87,29 @@ def train(
         if settings.model != "physics":
             with clock.measuring("operator"):
                 stepper = train_operator(stepper, session)
-        earned = True
+        several = settings.members > 1
+        trained = [member(stepper, k) for k in range(settings.members)] if several else [stepper]
+        earned = [True] * len(trained)
         if isinstance(stepper, Surrogate) and settings.keep_if_better:
-            stepper, earned = _keep_if_better(stepper, session)
+            judged = [_keep_if_better(one, session) for one in trained]
+            trained, earned = [one for one, _ in judged], [kept for _, kept in judged]
+        stepper = Ensemble(stack(trained), len(trained)) if several else trained[0]
         record = {
             "preset": settings.preset,
             "train_minutes": sum(clock.minutes.values()),
             "stage_minutes": clock.minutes,
-            "operator_earned_its_place": earned,
+            "operator_earned_its_place": any(earned),
             "numerics": list(prepared.reasons),
             "trajectories": len(next(iter(prepared.coefficients.values()), ()))
             or settings.trajectories,
             "points": list(loaded.grid.points),
-            "points": list(loaded.grid.points),
-            "seed": settings.seed,
+            "seed": list(settings.member_seeds) if several else settings.seed,
             "calibration_frames": settings.calibration_frames,
             "operator": settings.model if operator is None else type(operator).__name__,
         }
-        model = Model(prepared.spec, stepper, record)
+        if several:
+            record["members_with_operator"] = sum(earned)
+        model = Model(replace(prepared.spec, members=settings.members), stepper, record)
         if is_writer():
             save_model(folder / MODEL, model)
         return model

@@ -62,7 +62,7 @@ def error_section(charts: Charts, shown: Sequence[Entry], dt: float) -> Html:
         )
         for entry in shown
     ]
-    lines += _ensembles(shown)
+    lines += _ensembles(shown) + [line for entry in shown for line in _spread(entry)]
     marks = [
         Mark(step, f"{entry.label}: diverges at step {step}")
         for entry in shown
@@ -81,6 +81,7 @@ def error_section(charts: Charts, shown: Sequence[Entry], dt: float) -> Html:
         f"Mean over {shown[0].metrics.trajectories} held-out trajectories"
         + ("; the band holds the middle 80 % of them. " if several else ". ")
         + "A straight rise would be exponential growth. The thin vertical line follows the player."
+        + "".join(_spread_caption(entry) for entry in shown)
     )
     return tag(
         "div",
@@ -120,6 +121,33 @@ def _ensembles(shown: Sequence[Entry]) -> list[Line]:
                 )
             )
     return lines
+
+
+def _spread(entry: Entry) -> list[Line]:
+    """Of an ensemble: its members' errors as a band, and how far they are apart."""
+    held = entry.metrics.ensemble
+    if not held or entry.is_physics_alone:
+        return []
+    steps = range(1, entry.metrics.steps + 1)
+    curves = np.array(held["rl2_curves"], float)
+    spread = [_finite(v) for v in np.array(held["spread_curve"], float)]
+    lines = [Line(f"spread of {len(curves)} members", steps, spread, "spread")]
+    if np.isfinite(curves).all():
+        band = (curves.min(axis=0).tolist(), curves.max(axis=0).tolist())
+        mean = curves.mean(axis=0).tolist()
+        lines.append(Line("mean of the members’ errors", steps, mean, "ensemble", band))
+    return lines
+
+
+def _spread_caption(entry: Entry) -> str:
+    held = entry.metrics.ensemble
+    if not held or entry.is_physics_alone:
+        return ""
+    return (
+        f" Each of {held['members']} members of the ensemble also runs by itself: their errors "
+        "fill the band around their mean, and their spread, the deviation over members relative "
+        "to the reference, is what the ensemble says of its own uncertainty."
+    )
 
 
 def _first_divergence(entry: Entry) -> int | None:

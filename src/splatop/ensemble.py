@@ -1,0 +1,68 @@
+"""Several models of one description, trained from different seeds: their mean, and their spread."""
+
+from collections.abc import Sequence
+from typing import Any
+
+import equinox as eqx
+import jax
+import jax.numpy as jnp
+from jaxtyping import Array, Float
+
+from .spectral import Field
+from .stepper import Coefficients, Stepper
+
+
+class Ensemble(Stepper):
+    """Members that differ in their arrays alone; a step is the mean of their steps.
+
+    Every array of `members` has the member as its first axis. What has no arrays, such as a physics
+    with a lattice encoder, is computed once for all.
+    """
+
+    members: Stepper
+    count: int = eqx.field(static=True)
+
+    def __call__(self, u: Field, coefficients: Coefficients) -> Field:
+        arrays, rest = _parts(self.members)
+        steps = jax.vmap(lambda own: eqx.combine(own, rest)(u, coefficients), axis_size=self.count)(
+            arrays
+        )
+        return jnp.mean(steps, axis=0)
+
+    def each(
+        self, states: Float[Array, "K C *N"], coefficients: Coefficients
+    ) -> Float[Array, "K C *N"]:
+        """Each member's step from a state of its own."""
+        arrays, rest = _parts(self.members)
+        return jax.vmap(lambda own, u: eqx.combine(own, rest)(u, coefficients))(arrays, states)
+
+    def member(self, index: int) -> Stepper:
+        return member(self.members, index)
+
+    @property
+    def network(self) -> Any:
+        """All members' networks; their parameters are counted together."""
+        return getattr(self.members, "network", None)
+
+
+def stack(trees: Sequence[Any]) -> Any:
+    """Modules of one structure as one, whose arrays have the module as their first axis."""
+    rest = _parts(trees[0])[1]
+    arrays = jax.tree.map(lambda *own: jnp.stack(own), *(_parts(tree)[0] for tree in trees))
+    return eqx.combine(arrays, rest)
+
+
+def repeat(tree: Any, count: int) -> Any:
+    """The same module `count` times."""
+    arrays, rest = _parts(tree)
+    return eqx.combine(jax.tree.map(lambda a: jnp.broadcast_to(a, (count, *a.shape)), arrays), rest)
+
+
+def member(stacked: Any, index: int) -> Any:
+    """One of the modules that were stacked."""
+    arrays, rest = _parts(stacked)
+    return eqx.combine(jax.tree.map(lambda a: a[index], arrays), rest)
+
+
+def _parts(tree: Any) -> tuple[Any, Any]:
+    return eqx.partition(tree, eqx.is_inexact_array)

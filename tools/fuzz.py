@@ -1,0 +1,499 @@
+"""Fuzz what reads files and arguments: only `SplatopError` and clean exits may come out.
+
+    python tools/fuzz.py [--count 400] [--seed 0] [--only TARGET]
+
+Each target runs in a process of its own, so that a crash of a library below is seen and counted.
+Writes results/fuzz.json and the table in docs/reliability.md; exits with 1 on any failure.
+"""
+
+import argparse
+import contextlib
+import io
+import json
+import random
+import signal
+import struct
+import subprocess
+import sys
+import tempfile
+import time
+import traceback
+import warnings
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+ROOT = Path(__file__).resolve().parent.parent
+RESULTS, PAGE = ROOT / "results" / "fuzz.json", ROOT / "docs" / "reliability.md"
+BEGIN, END = "<!-- fuzz:begin -->", "<!-- fuzz:end -->"
+SECONDS = 20  # for one case: longer is a failure
+
+Case = Callable[[random.Random, Path], None]
+
+# ------------------------------------------------------------------ samples to mutate
+
+
+def frames():
+    import numpy as np
+
+    x = np.arange(12) / 12
+    wave = np.sin(2 * np.pi * x)[:, None] + np.cos(2 * np.pi * x)[None]
+    return np.broadcast_to(wave.astype("f4"), (2, 4, 1, 12, 12)).copy()
+
+
+def well(path: Path) -> None:
+    from splatop import ArrayTrajectories, Grid, save_trajectories
+
+    data = ArrayTrajectories(
+        frames(), Grid((12, 12), (1.0, 1.0)), dt=0.1, fields=("u",), coefficients={}
+    )
+    save_trajectories(path, data)
+
+
+def pdebench(path: Path) -> None:
+    import h5py
+    import numpy as np
+
+    with h5py.File(path, "w") as file:
+        file["tensor"] = frames()[:, :, 0, :, 0]
+        file["x-coordinate"] = np.arange(12) / 12
+        file["t-coordinate"] = np.arange(5) * 0.1
+
+
+def netcdf(path: Path, engine: str) -> None:
+    import numpy as np
+    import xarray as xr
+
+    xr.Dataset(
+        {"u": (("time", "x", "y"), frames()[0, :, 0])},
+        coords={"time": np.arange(4) * 0.1, "x": np.arange(12) / 12, "y": np.arange(12) / 12},
+    ).to_netcdf(path, engine=engine)
+
+
+def npy(path: Path) -> None:
+    import numpy as np
+
+    with path.open("wb") as file:
+        np.save(file, frames())
+
+
+def npz(path: Path) -> None:
+    import numpy as np
+
+    with path.open("wb") as file:
+        np.savez(file, u=frames())
+
+
+def model(path: Path) -> None:
+    from splatop.model import Model, ModelSpec, build_model, save_model
+    from splatop.numerics import Numerics
+
+    spec = ModelSpec(
+        kind="surrogate",
+        equation="dt(u) = -v*dx(u) + D*lap(u)",
+        fields=("u",),
+        lengths=(1.0, 1.0),
+        dt=0.1,
+        numerics=Numerics("box", (3.0,), 0.0, (8, 8), substeps=1),
+        coefficients={"v": 0.1, "D": 1e-3},
+        hidden=2,
+        modes=2,
+        blocks=1,
+    )
+    save_model(path, Model(spec, build_model(spec), {"points": [12, 12]}))
+
+
+def archive(path: Path) -> None:
+    from splatop.export import export_model, save_export
+    from splatop.model import load_model
+
+    model(path)
+    loaded = load_model(path)
+    save_export(path, export_model(loaded, platforms=["cpu"]), loaded, format="saved")
+
+
+# ------------------------------------------------------------------ mutations
+
+EXTREME = [b"\x00" * 4, b"\xff" * 4, b"\xff" * 8, struct.pack("<q", -1), struct.pack("<I", 2**31)]
+
+
+def mutated(data: bytes, rng: random.Random) -> bytes:
+    """A few flips, cuts, copies and extreme numbers."""
+    changed = bytearray(data)
+    for _ in range(rng.randint(1, 6)):
+        if not changed:
+            break
+        place, kind = rng.randrange(len(changed)), rng.random()
+        if rng.random() < 0.5:
+            place %= min(len(changed), 2048)  # headers decide more than values
+        if kind < 0.4:
+            changed[place] ^= 1 << rng.randrange(8)
+        elif kind < 0.6:
+            number = rng.choice(EXTREME)
+            changed[place : place + len(number)] = number
+        elif kind < 0.75:
+            start, size = rng.randrange(len(changed)), rng.randint(1, 64)
+            changed[place : place + size] = changed[start : start + size]
+        elif kind < 0.85:
+            del changed[place : place + rng.randint(1, 64)]
+        elif kind < 0.95:
+            changed[place:place] = rng.randbytes(rng.randint(1, 16))
+        else:
+            del changed[place:]
+    return bytes(changed)
+
+
+JUNK = [None, True, -1, 0, 10**9, 1e308, -0.5, "", "u", "\x00", [], {}, [[]], ["u", "u"], {"a": 1}]
+
+
+def mutated_json(value, rng: random.Random):
+    """The same document with a part replaced, removed or doubled."""
+    if rng.random() < 0.25 or not isinstance(value, dict | list) or not value:
+        return rng.choice(JUNK)
+    if isinstance(value, list):
+        value = list(value)
+        index = rng.randrange(len(value))
+        value[index] = mutated_json(value[index], rng)
+        return value
+    value = dict(value)
+    key = rng.choice(sorted(value))
+    if rng.random() < 0.15:
+        del value[key]
+    elif rng.random() < 0.15:
+        value[rng.choice(["", "x", "numerics", key + "s"])] = value.pop(key)
+    else:
+        value[key] = mutated_json(value[key], rng)
+    return value
+
+
+# ------------------------------------------------------------------ targets
+
+
+def read_all(path: Path, rng: random.Random) -> None:
+    from splatop import open_trajectories
+    from splatop.data.summary import summarize
+
+    given = {}
+    if rng.random() < 0.5:
+        given = {"axes": rng.choice(["btcxy", "bxty", "tx", "", "btc", "xx"]), "fields": ["u"]}
+        given |= {"lengths": 1.0, "dt": 0.1}
+    with open_trajectories(path, **given) as data:
+        for index in range(min(data.trajectories, 3)):
+            data.window(index, 0, min(data.frames, 4))
+        summarize(data)
+
+
+def reader(write: Callable[[Path], None]) -> Case:
+    held: list[bytes] = []
+
+    def case(rng: random.Random, folder: Path) -> None:
+        path = folder / "sample"
+        if not held:
+            write(path)
+            held.append(path.read_bytes())
+        path.write_bytes(mutated(held[0], rng))
+        read_all(path, rng)
+
+    return case
+
+
+def hdf5_structure(rng: random.Random, folder: Path) -> None:
+    """A whole HDF5 file that says something else than it should."""
+    import h5py
+    import numpy as np
+
+    path = folder / "sample"
+    rng.choice([well, pdebench])(path)
+    with h5py.File(path, "r+") as file:
+        names: list[str] = []
+        file.visit(names.append)
+        for _ in range(rng.randint(1, 3)):
+            name = rng.choice(["/", *names])
+            item = file.get(name)
+            if item is None:
+                continue
+            kind = rng.random()
+            junk = rng.choice(
+                [0, -1, 1e300, "", "u", "\N{GREEK SMALL LETTER ALPHA}", [], [1, 2], ["a"]]
+            )
+            if kind < 0.4 and len(item.attrs):
+                item.attrs[rng.choice(sorted(item.attrs))] = junk
+            elif kind < 0.6 and name != "/":
+                del file[name]
+            elif name != "/":
+                shape = rng.choice([(), (0,), (3,), (2, 4, 12), (2, 4, 12, 12), (2, 4, 12, 12, 2)])
+                dtype = rng.choice(["f4", "i8", "S3", "f2", "c8", "O", "b1"])
+                del file[name]
+                if dtype == "O":
+                    file[name] = "text"
+                else:
+                    file[name] = np.zeros(shape, dtype)
+    read_all(path, rng)
+
+
+def load(path: Path) -> None:
+    from splatop.model import load_model
+
+    load_model(path)
+
+
+def model_bytes(rng: random.Random, folder: Path) -> None:
+    path = folder / "m.safetensors"
+    model(path)
+    path.write_bytes(mutated(path.read_bytes(), rng))
+    load(path)
+
+
+def model_header(rng: random.Random, folder: Path) -> None:
+    """A description that means something else, with a checksum that fits it."""
+    import safetensors.numpy
+    from safetensors import safe_open
+
+    from splatop.model import _checksum
+
+    path = folder / "m.safetensors"
+    model(path)
+    with safe_open(path, framework="numpy") as file:
+        tensors = {name: file.get_tensor(name) for name in file.keys()}  # noqa: SIM118
+        metadata = dict(file.metadata())
+    for _ in range(rng.randint(1, 3)):
+        part = rng.choice(["spec", "spec", "spec", "record"])
+        metadata[part] = json.dumps(mutated_json(json.loads(metadata[part]), rng))
+    metadata["sha256"] = _checksum(tensors, metadata)
+    path.write_bytes(safetensors.numpy.save(tensors, metadata))
+    load(path)
+
+
+def export_bytes(rng: random.Random, folder: Path, held: list[bytes] = []) -> None:  # noqa: B006
+    from splatop.export import is_export, read_export
+
+    path = folder / "e.zip"
+    if not held:
+        archive(path)
+        held.append(path.read_bytes())
+    path.write_bytes(mutated(held[0], rng))
+    if is_export(path):
+        read_export(path)
+
+
+def metrics(rng: random.Random, folder: Path) -> None:
+    from splatop.evaluate import load_metrics
+
+    path = folder / "metrics.json"
+    whole = {"version": 1, "rl2_mean": 1.0, "rl2_curve": [1.0], "physics_alone": None, "model": {}}
+    path.write_text(json.dumps(mutated_json(whole, rng)))
+    load_metrics(path)
+
+
+def equation(rng: random.Random, folder: Path) -> None:
+    sys.path.insert(0, str(ROOT / "tests"))
+    from fuzz_equation_text import mutated_text, random_text
+    from splatop import parse_equation
+
+    text = rng.choice([mutated_text, random_text])(rng)
+    parse_equation(text, dims=rng.choice([1, 2, 3]))
+
+
+VALUES = ["", "0", "-1", "1", "nan", "inf", "1e400", "9" * 30, "é", "a,b", "u", "../x", "=", "x=1"]
+VALUES += ["v=0.1", "btcxy", "dt(u) = lap(u)", "dt(u) = ", "true", "none", "0:1", "1:2:3", "lap"]
+# Commands that could work for minutes get something that they must refuse in the end.
+REFUSED = {
+    "train": ["no-such-benchmark", "--out", "run"],
+    "tune": ["no-such-benchmark"],
+    "generate": ["no-such-benchmark", "--out", "x.h5"],
+    "demo": ["--no-such-option"],
+    "bench": ["--only", "no-such-part"],
+    "reproduce": ["no-such-table"],
+}
+
+
+def arguments(rng: random.Random, folder: Path) -> None:
+    """Random options of random commands; the exit code must be one of ours."""
+    import typer
+
+    from splatop.cli.app import app, run
+
+    group: Any = typer.main.get_command(app)
+    sample, trained = folder / "data.h5", folder / "m.safetensors"
+    if not sample.exists():
+        well(sample)
+        model(trained)
+    name = rng.choice(sorted(group.commands))
+    options = [p for p in group.commands[name].params if p.param_type_name == "option"]
+    given = [name]
+    for option in rng.sample(options, rng.randint(0, min(4, len(options)))):
+        given.append(option.opts[0])
+        if not option.is_flag:
+            given.append(rng.choice([*VALUES, str(sample), str(trained), str(folder / "out.h5")]))
+    if name in REFUSED:
+        given += REFUSED[name]
+    else:
+        pool = [*VALUES, str(sample), str(trained), str(folder), str(folder / "absent")]
+        given += [rng.choice(pool) for _ in range(rng.randint(0, 2))]
+    output = io.StringIO()
+    before = sys.argv
+    sys.argv = ["splatop", *given]
+    try:
+        with (
+            contextlib.chdir(folder),
+            contextlib.redirect_stdout(output),
+            contextlib.redirect_stderr(output),
+        ):
+            code = run(app)
+    finally:
+        sys.argv = before
+    if code not in (0, 1, 2):
+        raise AssertionError(f"exit code {code} of {given}")
+    if code:
+        raise refused()(f"exit {code}")
+
+
+def refused() -> type[Exception]:
+    from splatop.errors import SplatopError
+
+    return SplatopError
+
+
+TARGETS: dict[str, tuple[str, Case]] = {
+    "well": ("The Well's HDF5, bytes", reader(well)),
+    "pdebench": ("PDEBench's HDF5, bytes", reader(pdebench)),
+    "structure": ("HDF5, datasets and attributes", hdf5_structure),
+    "netcdf4": ("NetCDF 4, bytes", reader(lambda path: netcdf(path, "h5netcdf"))),
+    "netcdf3": ("NetCDF 3, bytes", reader(lambda path: netcdf(path, "scipy"))),
+    "npy": (".npy, bytes", reader(npy)),
+    "npz": (".npz, bytes", reader(npz)),
+    "model": ("model file, bytes", model_bytes),
+    "description": ("model file, description", model_header),
+    "export": ("export, bytes", export_bytes),
+    "metrics": ("metrics.json", metrics),
+    "equation": ("equations as text", equation),
+    "arguments": ("command-line arguments", arguments),
+}
+
+# ------------------------------------------------------------------ running
+
+
+def work(target: str, seed: int, first: int, count: int) -> None:
+    """Cases of one target, one line of JSON for each, written before and after it."""
+    warnings.simplefilter("ignore")
+    case = TARGETS[target][1]
+    out = sys.stdout
+
+    def say(value) -> None:
+        out.write(json.dumps(value) + "\n")
+        out.flush()
+
+    def late(*_):
+        raise TimeoutError(f"more than {SECONDS} seconds")
+
+    signal.signal(signal.SIGALRM, late)
+    with tempfile.TemporaryDirectory() as folder:
+        for index in range(first, count):
+            say({"begin": index})
+            rng = random.Random(f"{target} {seed} {index}")
+            signal.alarm(SECONDS if index > first else 6 * SECONDS)  # the first one imports
+            try:
+                case(rng, Path(folder))
+                outcome = "accepted"
+            except refused():
+                outcome = "refused"
+            except BaseException as error:
+                frames_here = traceback.extract_tb(error.__traceback__)
+                where = [f for f in frames_here if "splatop" in f.filename] or frames_here
+                place = f"{Path(where[-1].filename).name}:{where[-1].lineno}"
+                outcome = f"{type(error).__name__} at {place}: {str(error)[:160]}"
+            signal.alarm(0)
+            say({"end": index, "outcome": outcome})
+
+
+def fuzz(target: str, seed: int, count: int) -> dict:
+    """Outcomes of all cases; a process that dies is a failure, and the next goes on after it."""
+    found = {"cases": 0, "accepted": 0, "refused": 0, "failures": []}
+    first, started = 0, time.monotonic()
+    while first < count:
+        command = [sys.executable, __file__, "--work", target]
+        command += ["--seed", str(seed), "--first", str(first), "--count", str(count)]
+        process = subprocess.Popen(command, stdout=subprocess.PIPE, text=True)
+        begun = first
+        assert process.stdout is not None
+        for line in process.stdout:
+            event = json.loads(line)
+            if "begin" in event:
+                begun = event["begin"]
+                continue
+            first = event["end"] + 1
+            found["cases"] += 1
+            outcome = event["outcome"]
+            if outcome in ("accepted", "refused"):
+                found[outcome] += 1
+            else:
+                found["failures"].append({"case": event["end"], "what": outcome})
+        code = process.wait()
+        if code:
+            found["cases"] += 1
+            found["failures"].append({"case": begun, "what": f"the process ended with {code}"})
+            first = begun + 1
+        elif first < count:
+            break
+    found["seconds"] = round(time.monotonic() - started, 1)
+    return found
+
+
+def table(results: dict) -> str:
+    rows = [
+        f"| {TARGETS[name][0]} | {held['cases']:,} | {held['accepted']:,} | {held['refused']:,} "
+        f"| {len(held['failures'])} |"
+        for name, held in results["targets"].items()
+    ]
+    total = sum(held["cases"] for held in results["targets"].values())
+    return "\n".join(
+        [
+            f"Written by `tools/fuzz.py` (seed {results['seed']}, {total:,} cases, Python "
+            f"{results['python']}): *accepted* means that the change did no harm, *refused* that a "
+            "`SplatopError` or a clean exit came out; anything else, a crash or "
+            f"{SECONDS} seconds without an answer, is a failure.",
+            "",
+            "| what was changed | cases | accepted | refused | failures |",
+            "| --- | --- | --- | --- | --- |",
+            *rows,
+        ]
+    )
+
+
+def write_page(results: dict) -> None:
+    text = PAGE.read_text()
+    if BEGIN in text:
+        before, rest = text.split(BEGIN)
+        after = rest.split(END)[1]
+        PAGE.write_text(f"{before}{BEGIN}\n{table(results)}\n{END}{after}")
+
+
+def main() -> int:
+    options = argparse.ArgumentParser(description=__doc__)
+    options.add_argument("--count", type=int, default=400)
+    options.add_argument("--seed", type=int, default=0)
+    options.add_argument("--only", action="append", choices=list(TARGETS))
+    options.add_argument("--work", choices=list(TARGETS), help=argparse.SUPPRESS)
+    options.add_argument("--first", type=int, default=0, help=argparse.SUPPRESS)
+    given = options.parse_args()
+    if given.work:
+        work(given.work, given.seed, given.first, given.count)
+        return 0
+    results = {"seed": given.seed, "python": sys.version.split()[0], "targets": {}}
+    for target in given.only or TARGETS:
+        found = fuzz(target, given.seed, given.count)
+        results["targets"][target] = found
+        print(
+            f"{target:12} {found['cases']:6} cases  {len(found['failures'])} failures", flush=True
+        )
+        for failure in found["failures"][:5]:
+            print(f"    case {failure['case']}: {failure['what']}", flush=True)
+    if not given.only:
+        RESULTS.parent.mkdir(exist_ok=True)
+        RESULTS.write_text(json.dumps(results, indent=1) + "\n")
+        write_page(results)
+    return int(any(held["failures"] for held in results["targets"].values()))
+
+
+if __name__ == "__main__":
+    sys.exit(main())
