@@ -379,6 +379,19 @@ def test_exploding_loss_stops_before_it_is_infinite(tmp_path):
     assert "inf" not in str(caught.value).split("on the batch")[0]
 
 
+def test_a_first_batch_in_which_nothing_happens_is_no_measure(tmp_path):
+    stage = toy_stage(3)
+
+    def batches(first, stop):
+        for step, (x, y) in enumerate(stage.batches(first, stop), first):
+            yield (1e-6 * x, 1e-6 * y) if step == 0 else (x, y)
+
+    quiet = replace(stage, batches=batches)
+    with pytest.raises(SplatopError, match="training stopped at step 2"):
+        run_toy(tmp_path / "alone", quiet)
+    run_toy(tmp_path / "told", replace(quiet, usual=1.0))
+
+
 def test_diagnosis_names_the_field_that_left_the_finite_numbers():
     class Growing(Stepper):
         def __call__(self, u, coefficients):

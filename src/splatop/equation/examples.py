@@ -68,9 +68,9 @@ EXAMPLES: Mapping[str, Example] = MappingProxyType(
         "gray_scott": Example(
             title="Gray-Scott: two chemicals that form patterns",
             text="dt(a) = Da*lap(a) - a*b^2 + F*(1 - a); dt(b) = Db*lap(b) + a*b^2 - (F + k)*b",
-            coefficients={"Da": 2e-4, "Db": 1e-4, "F": 0.04, "k": 0.06},
+            coefficients={"Da": 1.5e-4, "Db": 7.5e-5, "F": 0.03, "k": 0.055},
             lengths=(1.0, 1.0),
-            points=(48, 48),
+            points=(64, 64),
             dt=5.0,
             steps=60,
             initial="seeds",

@@ -133,6 +133,8 @@ def train_operator(stepper: Any, session: Session) -> Any:
             scale = _measured_residual(stepper.physics, data, session)
             session.say(f"residual of the physics: {float(jnp.max(scale)):.2e} per step")
         stepper = eqx.tree_at(lambda s: s.scale, stepper, scale)
+    unit = stepper.scale if isinstance(stepper, Surrogate) else stepper.spread
+    usual = float(jnp.mean(unit**2)) if settings.residual_scaling else 0.0
     samplers: dict[int, list[WindowSampler]] = {}
 
     def samplers_at(points: int) -> list[WindowSampler]:
@@ -179,6 +181,7 @@ def train_operator(stepper: Any, session: Session) -> Any:
         lambda model, batch: worst_prediction(model, *batch, fields=prepared.spec.fields),
         session.placement(settings.batch),
         settings.members,
+        usual,
     )
     session.say(f"stage 2: {settings.model}, {settings.steps} steps")
     return session.run(stage, stepper)
