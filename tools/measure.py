@@ -20,7 +20,13 @@ import numpy as np
 from splatop.benchmarks import BENCHMARKS, get_benchmark
 from splatop.data.atomic import complete_or_absent
 from splatop.encoders import LatticeEncoder
-from splatop.evaluate import ReferenceTrajectories, evaluate, evaluate_all, save_metrics
+from splatop.evaluate import (
+    ReferenceTrajectories,
+    evaluate,
+    evaluate_all,
+    load_metrics,
+    save_metrics,
+)
 from splatop.evaluate.ablations import Ablation, ablate
 from splatop.evaluate.representation import representation_errors, spread_frames
 from splatop.jets import SplatJets
@@ -200,6 +206,31 @@ def missing_terms(runs: Path) -> None:
         log(path)
 
 
+def true_coefficients(runs: Path) -> None:
+    """The conditioned model told the true coefficients, beside what it identifies by itself."""
+    name = "unknown_advection_diffusion2d"
+    path = RESULTS / "true_coefficients.json"
+    if path.exists():
+        return
+    tests, model = ReferenceTrajectories(get_benchmark(name)), load_model(name)
+    errors = []
+    for index in range(tests.trajectories):
+        frames = tests.window(index, 0, tests.frames)
+        own = {k: float(v[index]) for k, v in tests.coefficients.items()}
+        found = np.asarray(model.rollout(frames[0], steps=tests.frames - 1, coefficients=own))
+        axes = tuple(range(1, frames.ndim))
+        distance = np.sqrt(np.sum((found - frames[1:]) ** 2, axis=axes))
+        errors.append(np.mean(distance / np.sqrt(np.sum(frames[1:] ** 2, axis=axes))))
+    identified = load_metrics(SHIPPED / f"{name}.metrics.json")
+    found = {
+        "rl2_identified": identified.rl2_mean,
+        "rl2_true": float(np.mean(errors)),
+        "coefficient_errors": identified.coefficients["relative_error"],
+    }
+    write(path, found)
+    log(found)
+
+
 def choices(runs: Path) -> None:
     """What each choice of the `fast` preset buys: advection2d, 200 steps, one thing changed."""
     name = "advection2d"
@@ -306,6 +337,7 @@ PARTS = {
         long_rollouts,
         baselines,
         missing_terms,
+        true_coefficients,
         choices,
         encoders,
         anchors,
