@@ -387,6 +387,8 @@ def test_a_first_batch_in_which_nothing_happens_is_no_measure(tmp_path):
             yield (1e-6 * x, 1e-6 * y) if step == 0 else (x, y)
 
     quiet = replace(stage, batches=batches)
+    (tmp_path / "alone").mkdir()
+    (tmp_path / "told").mkdir()
     with pytest.raises(SplatopError, match="training stopped at step 2"):
         run_toy(tmp_path / "alone", quiet)
     run_toy(tmp_path / "told", replace(quiet, usual=1.0))
