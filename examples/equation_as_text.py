@@ -1,5 +1,6 @@
 """An equation as text, its embedded physics, and a rollout: no data, no training."""
 
+import jax.numpy as jnp
 import numpy as np
 
 import splatop
@@ -17,7 +18,7 @@ def main(points: int = 64, steps: int = 50) -> float:
     tuned = splatop.choose_numerics(equation, known, truth[::5], lengths=box, dt=dt)
     print(*tuned.reasons, sep="\n")
     physics = splatop.build_physics(equation, tuned.numerics, lengths=box, dt=dt)
-    found = splatop.rollout(physics, truth[0], known, steps=steps)
+    found = splatop.rollout(physics, jnp.asarray(truth[0]), known, steps=steps)
     error = float(abs(found - truth[1:]).max())
     print(f"largest error over {steps} steps: {error:.1e}")
     return error

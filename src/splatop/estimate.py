@@ -116,7 +116,7 @@ def counted(spec: ModelSpec, points: tuple[int, ...]) -> tuple[float, int]:
     state = jax.ShapeDtypeStruct((len(spec.fields), *points), jnp.float32)
     step = jax.jit(lambda own, u: eqx.combine(own, rest)(u, given))
     lowered = step.lower(arrays, state)
-    memory = lowered.compile().memory_analysis()
+    memory: Any = lowered.compile().memory_analysis()
     return float((lowered.cost_analysis() or {}).get("flops", math.nan)), int(
         memory.temp_size_in_bytes + memory.argument_size_in_bytes + memory.output_size_in_bytes
     )

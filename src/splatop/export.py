@@ -7,6 +7,7 @@ import hashlib
 import io
 import json
 import zipfile
+import zlib
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -181,7 +182,7 @@ def read_export(path: str | Path) -> Export:
     try:
         function, module, text = _parts(path)
         description = json.loads(text)
-    except (OSError, ValueError, KeyError, zipfile.BadZipFile, NotImplementedError) as error:
+    except (OSError, ValueError, KeyError, zipfile.BadZipFile, zlib.error, RuntimeError) as error:
         raise SplatopError(
             f"expected an export of splatop, got '{path}', which is damaged or something else "
             f"({error}): export the model again"

@@ -334,6 +334,8 @@ def load_model(path: str | Path, *, operator: Callable[..., Field] | None = None
     try:
         spec = ModelSpec.from_dict(json.loads(metadata["spec"]))
         record = json.loads(metadata.get("record", "{}"))
+        if not isinstance(record, dict):
+            raise SplatopError(f"expected a record of the training, got {type(record).__name__}")
         # Shapes alone: nothing is allocated for a description that does not fit its tensors.
         skeleton = eqx.filter_eval_shape(build_model, spec, operator=operator)
     except SplatopError as error:

@@ -71,7 +71,7 @@ class Metrics:
         return {_RENAMED.get(name, name): _plain(value) for name, value in values.items()}
 
     @classmethod
-    def from_dict(cls, values: Mapping[str, Any], *, source: str = "the metrics") -> "Metrics":
+    def from_dict(cls, values: Any, *, source: str = "the metrics") -> "Metrics":
         if not isinstance(values, Mapping) or "rl2_mean" not in values:
             raise SplatopError(
                 f"expected metrics of `splatop evaluate` in {source}, got something else: "

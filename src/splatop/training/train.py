@@ -88,7 +88,9 @@ def train(
             with clock.measuring("operator"):
                 stepper = train_operator(stepper, session)
         several = settings.members > 1
-        trained = [member(stepper, k) for k in range(settings.members)] if several else [stepper]
+        trained: list[Any] = [stepper]
+        if several:
+            trained = [member(stepper, k) for k in range(settings.members)]
         earned = [True] * len(trained)
         if isinstance(stepper, Surrogate) and settings.keep_if_better:
             judged = [_keep_if_better(one, session) for one in trained]
