@@ -47,7 +47,7 @@ RATES = {"surrogate": 1e-3, "fno": 1e-2, "unet": 3e-3, "resnet": 3e-3}
 # Learned geometry at the paper's A = 20, in at most half an hour each; then a short stage 2.
 ENCODED = [name for name in SHIPPED_BENCHMARKS if not get_benchmark(name).coefficient_ranges]
 ENCODER_TRAINING: dict[int, dict[str, Any]] = {
-    2: {"encoder_steps": 1000, "phases": ((64, 100),), "batch": 10, "warmup": 20},
+    2: {"encoder_steps": 1500, "phases": ((64, 100),), "batch": 4, "warmup": 20},
     3: {"encoder_steps": 40, "phases": ((32, 10),), "batch": 2, "warmup": 2},
 }
 # One setting at a time, beside the preset's own.
@@ -258,9 +258,9 @@ def choices(runs: Path) -> None:
 
 def encoders(runs: Path) -> None:
     """Gaussians at A = 20: learned with solved amplitudes, predicted ones, and the lattice."""
-    for name in ENCODED:
-        benchmark = get_benchmark(name)
-        for kind in ("unet", "unet-predicted", "lattice"):
+    for kind in ("unet", "lattice", "unet-predicted"):
+        for name in ENCODED:
+            benchmark = get_benchmark(name)
             path = RESULTS / "encoders" / f"{name}.{kind}.json"
             if path.exists():
                 continue

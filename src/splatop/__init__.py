@@ -1,6 +1,11 @@
 """splatop: physics-integrated operator learning on Gaussian-splatting representations."""
 
+import os as _os
 from typing import TYPE_CHECKING, Any
+
+# Factorising a few hundred unknowns, OpenBLAS with two threads spends its time waiting for the
+# other one: a hundredfold on a busy machine. It reads this when it is loaded; XLA is not concerned.
+_os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
 
 from ._version import __version__ as __version__
 from .benchmarks import BENCHMARKS as BENCHMARKS

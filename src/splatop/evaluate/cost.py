@@ -37,7 +37,17 @@ def step_cost(
     return 1e3 * min(run() for _ in range(rollouts)) / steps
 
 
-@eqx.filter_jit
 def advance(stepper: Stepper, u0: Field, coefficients: Coefficients, steps: int) -> Field:
-    """The state after `steps` steps; those in between are not kept."""
-    return jax.lax.scan(lambda u, _: (stepper(u, coefficients), None), u0, length=steps)[0]
+    """The state after `steps` steps; those in between are not kept.
+
+    One call each: XLA's convolutions are ten times slower in a compiled loop on CPUs, which would
+    not be fair to the baselines that are made of them.
+    """
+    for _ in range(steps):
+        u0 = _step(stepper, u0, coefficients)
+    return u0
+
+
+@eqx.filter_jit
+def _step(stepper: Stepper, u: Field, coefficients: Coefficients) -> Field:
+    return stepper(u, coefficients)

@@ -182,7 +182,6 @@ def _roll_out_members(
     spread.add(np.concatenate(errors), np.concatenate(spreads))
 
 
-@eqx.filter_jit
 def _advance(
     stepper: Stepper,
     u: Field,
@@ -190,11 +189,24 @@ def _advance(
     coefficients: Coefficients,
     lengths: tuple[float, ...],
 ) -> tuple[Field, FrameStatistics]:
-    def step(u, truth):
-        u = stepper(u, coefficients)
-        return u, frame_statistics(u, truth, lengths=lengths)
+    """One call for each step: in a compiled loop XLA's convolutions are far slower on CPUs."""
+    every = []
+    for truth in reference:
+        u, statistics = _step(stepper, u, truth, coefficients, lengths)
+        every.append(statistics)
+    return u, jax.tree.map(lambda *values: np.stack(values), *every)
 
-    return jax.lax.scan(step, u, reference)
+
+@eqx.filter_jit
+def _step(
+    stepper: Stepper,
+    u: Field,
+    truth: Field,
+    coefficients: Coefficients,
+    lengths: tuple[float, ...],
+) -> tuple[Field, FrameStatistics]:
+    u = stepper(u, coefficients)
+    return u, frame_statistics(u, truth, lengths=lengths)
 
 
 def _chunks(trajectories: Trajectories, first: int, stop: int) -> list[tuple[int, int]]:

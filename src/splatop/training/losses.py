@@ -12,6 +12,7 @@ from ..derivative import gradient, value
 from ..encoders import UNetEncoder
 from ..encoders.encoder import normalise
 from ..encoders.solve import least_squares
+from ..gaussians import Gaussians
 from ..grid import Grid
 from ..operators import FNO
 from ..render.renderer import grid_positions
@@ -40,9 +41,11 @@ def rollout_loss(
         error = u - target
         return u, (jnp.mean((error / unit) ** 2), jnp.mean(error**2))
 
-    if not _remembers_little(stepper):
-        advance = jax.checkpoint(advance)
-    _, (scaled, plain) = jax.lax.scan(advance, window[0], window[1:])
+    ours = _remembers_little(stepper)
+    # Written out for other networks: XLA's convolutions are ten times slower in a loop on CPUs.
+    _, (scaled, plain) = jax.lax.scan(
+        advance if ours else jax.checkpoint(advance), window[0], window[1:], unroll=not ours
+    )
     return jnp.mean(scaled), jnp.mean(plain)
 
 
@@ -84,14 +87,32 @@ def reconstruction_loss(
     normalised frame on a grid of two points per anchor, where `shift`, a fraction of that grid's
     spacing per axis, moves the frame under the lattice so that all sub-cell positions are seen.
     """
-    observed = reconstruction == "observed"
-    frame = u if observed else _shifted(u, shift, encoder.anchors)
+    normalised, std, geometry = _predicted(encoder, u, shift, reconstruction)
+    return _mismatch(encoder, normalised, std, geometry, sobolev, reconstruction)
+
+
+def _predicted(
+    encoder: UNetEncoder, u: Field, shift: Float[Array, " d"], reconstruction: str
+) -> tuple[Field, Float[Array, " C"], Gaussians]:
+    """The normalised frame, its deviation, and the geometry that the network gives it."""
+    frame = u if reconstruction == "observed" else _shifted(u, shift, encoder.anchors)
     normalised, _, std = normalise(frame)
-    geometry = encoder.predict(normalised)
-    points = tuple(u.shape[1:]) if observed else tuple(2 * a for a in encoder.anchors)
+    return normalised, std, encoder.predict(normalised)
+
+
+def _mismatch(
+    encoder: UNetEncoder,
+    normalised: Field,
+    std: Float[Array, " C"],
+    geometry: Gaussians,
+    sobolev: float,
+    reconstruction: str,
+) -> Float[Array, ""]:
+    observed = reconstruction == "observed"
+    points = tuple(normalised.shape[1:]) if observed else tuple(2 * a for a in encoder.anchors)
     grid = Grid(points, (1.0,) * len(points))
-    positions = jnp.asarray(grid_positions(grid), u.dtype)
-    values = resample(normalised, points).reshape(u.shape[0], -1).T
+    positions = jnp.asarray(grid_positions(grid), normalised.dtype)
+    values = resample(normalised, points).reshape(normalised.shape[0], -1).T
     if encoder.amplitudes == "solved":
         basis = encoder.renderer.basis(geometry, positions)
         # At the optimum the amplitudes contribute no gradient (variable projection).
@@ -100,7 +121,7 @@ def reconstruction_loss(
         rendered = basis @ amplitude
     else:
         which = value(len(points))
-        rendered = encoder.renderer(geometry, [which], grid)[which].reshape(u.shape[0], -1).T
+        rendered = encoder.renderer(geometry, [which], grid)[which].reshape(values.shape[1], -1).T
     unit = std if observed else jnp.ones_like(std)
     loss = jnp.mean(((rendered - values) * unit) ** 2)
     if sobolev:
@@ -108,7 +129,7 @@ def reconstruction_loss(
         found = encoder.renderer.at(geometry, slopes, positions, grid.lengths)
         for slope in slopes:
             truth = resample(differentiate(normalised, slope, grid.lengths), points)
-            truth = truth.reshape(u.shape[0], -1)
+            truth = truth.reshape(values.shape[1], -1)
             loss = loss + sobolev * jnp.mean((found[slope] - truth) ** 2) / jnp.mean(truth**2)
     return loss
 
@@ -121,13 +142,17 @@ def batch_reconstruction_loss(
     sobolev: float = 0.0,
     reconstruction: str = "shifted",
 ) -> Float[Array, ""]:
-    """The mean over a batch, one frame after the other: a batch of renders falls out of cache."""
+    """The mean over a batch: the network on all frames at once, then the renders one after the
+    other, because a batch of them falls out of cache."""
+    predicted = jax.vmap(lambda u, shift: _predicted(encoder, u, shift, reconstruction))(
+        frames, shifts
+    )
 
     @jax.checkpoint
-    def one(pair):
-        return reconstruction_loss(encoder, *pair, sobolev=sobolev, reconstruction=reconstruction)
+    def one(predicted):
+        return _mismatch(encoder, *predicted, sobolev, reconstruction)
 
-    return jnp.mean(jax.lax.map(one, (frames, shifts)))
+    return jnp.mean(jax.lax.map(one, predicted))
 
 
 def _shifted(u: Field, shift: Float[Array, " d"], anchors: tuple[int, ...]) -> Field:
