@@ -20,11 +20,12 @@ browser:
 	(apt-get update -qq && apt-get install -y -qq chromium) >/dev/null 2>&1 || \
 	echo "no Chromium: the report's browser tests are skipped"
 
+# Two files at a time: most of a test is compilation, which uses one core.
 test: $(READY) browser
-	$(BIN)/python -m pytest
+	$(BIN)/python -m pytest -n 2 --dist loadfile
 
 test-all: $(READY) browser
-	$(BIN)/python -m pytest -m ''
+	$(BIN)/python -m pytest -m '' -n 2 --dist loadfile
 
 lint: $(READY)
 	$(BIN)/ruff check .

@@ -1,6 +1,10 @@
 """Settings shared by all tests: double precision on request, compiled code kept between runs."""
 
+import os
 from pathlib import Path
+
+# Most of the time of these tests is compilation: no optimising of code that runs once.
+os.environ.setdefault("XLA_FLAGS", "--xla_backend_optimization_level=0")
 
 import jax
 import pytest
@@ -10,7 +14,7 @@ from hypothesis import settings
 settings.register_profile("splatop", deadline=None, derandomize=True, max_examples=12)
 settings.load_profile("splatop")
 
-# Most of the time of these tests is compilation, so it is kept beside pytest's own cache.
+# What was compiled is kept beside pytest's own cache.
 _CACHE = Path(__file__).parent.parent / ".pytest_cache" / "jax"
 jax.config.update("jax_compilation_cache_dir", str(_CACHE))
 jax.config.update("jax_persistent_cache_min_compile_time_secs", 0.0)
