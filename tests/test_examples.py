@@ -28,19 +28,20 @@ def small(name):
 @pytest.mark.parametrize("name", EXAMPLES)
 def test_surrogate_beats_the_network_alone_and_is_no_worse_than_its_physics(name):
     found = tool.example_results(name, SMALL, sizes=small(name))
-    for case in (found["complete"], found["partial"]):
+    for case in (found["complete"], *found["partial"].values()):
         # An operator stays only if it lowers the error of the training data; on the test data it
         # may then cost a little, after 12 steps of training.
         assert case["surrogate"] <= 1.1 * case["physics_alone"]
+        assert found["complete"]["physics_alone"] <= case["physics_alone"]
     assert found["complete"]["surrogate"] < found["complete"]["fno"]
-    assert found["complete"]["physics_alone"] < found["partial"]["physics_alone"]
     jax.clear_caches()
 
 
 def test_every_example_names_a_term_to_leave_out():
     assert set(tool.DROPPED) == set(EXAMPLES)
-    for name, term in tool.DROPPED.items():
-        assert term in EXAMPLES[name].equation.term_names
+    for name, terms in tool.DROPPED.items():
+        assert terms
+        assert set(terms) <= set(EXAMPLES[name].equation.term_names)
 
 
 def test_the_page_is_what_was_measured():
