@@ -335,7 +335,7 @@ def page() -> str:
             "## Learned Gaussians\n\nThe U-Net encoder at the paper's A = 20, trained here, beside "
             "the lattice with as many Gaussians. Errors are relative to spectral derivatives, on "
             "unfiltered test frames; rollouts over 12 test trajectories (2 in 3D) and 200 steps, "
-            "Φ alone and with a stage 2 of 100 steps (10 in 3D).",
+            "Φ alone and with a stage 2 of 60 steps (10 in 3D).",
             encoders,
         ),
         (
