@@ -27,7 +27,9 @@ PROMISED = {
 }
 
 
-@pytest.mark.parametrize("name", PROMISED)
+@pytest.mark.parametrize(
+    "name", [pytest.param(n, marks=pytest.mark.slow if n == "training" else ()) for n in PROMISED]
+)
 def test_the_keys_that_are_promised(name):
     settings = {"render": {"anchors": 12}, "training": {"batch": 2}}.get(name, {})
     found = bench.GROUPS[name](repeats=1, points=36, **settings)

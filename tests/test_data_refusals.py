@@ -337,7 +337,7 @@ def test_control_c_on_the_command(tmp_path):
     while not list(tmp_path.iterdir()) and time.monotonic() < deadline:
         time.sleep(0.1)
     process.send_signal(signal.SIGINT)
-    _, stderr = process.communicate(timeout=60)
+    _, stderr = process.communicate(timeout=300)
     assert process.returncode == 130, stderr.decode()
     assert list(tmp_path.iterdir()) == []
 

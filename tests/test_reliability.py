@@ -45,7 +45,9 @@ def test_killed_run_resumes_to_the_same_bits(tmp_path, straight):
     same_run(folder, straight)
 
 
-@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+@pytest.mark.parametrize(
+    "number", [signal.SIGINT, pytest.param(signal.SIGTERM, marks=pytest.mark.slow)]
+)
 def test_interrupted_run_writes_a_checkpoint_and_resumes(tmp_path, straight, number):
     folder = tmp_path / "run"
     process = start(*train_arguments(folder))

@@ -320,7 +320,9 @@ def test_primitives_moved_by_one_anchor_cell_move_the_field(renderer, points):
         assert relative(there[d], jnp.roll(here[d], (cell, -2 * cell), axis=(1, 2))) < 1e-9
 
 
-@pytest.mark.parametrize("anchors", [(12,), (8, 9), (6, 7, 8)])
+@pytest.mark.parametrize(
+    "anchors", [(12,), (8, 9), pytest.param((6, 7, 8), marks=pytest.mark.slow)]
+)
 @pytest.mark.usefixtures("x64")
 def test_gradients_with_respect_to_the_primitives_agree(anchors):
     dims = len(anchors)

@@ -33,7 +33,7 @@ def sample(points: int, band: int, seed: int) -> np.ndarray:
     return np.stack([random_field(grid, band, seed=seed + i) for i in range(3)])
 
 
-@settings(max_examples=6, deadline=None, phases=[Phase.explicit, Phase.reuse, Phase.generate])
+@settings(max_examples=3, deadline=None, phases=[Phase.explicit, Phase.reuse, Phase.generate])
 @given(
     text=st.sampled_from(sorted(EQUATIONS)),
     scale=st.floats(0.3, 3.0),

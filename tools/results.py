@@ -3,7 +3,7 @@
 import json
 from pathlib import Path
 
-from splatop.benchmarks import BENCHMARKS
+from splatop.benchmarks import BENCHMARKS, get_benchmark
 from splatop.evaluate import load_metrics
 from splatop.evaluate.published import published_representation, published_rollout
 from splatop.model import SHIPPED, load_model
@@ -84,10 +84,14 @@ def resolutions() -> str:
     }
     points = sorted({int(p) for row in found.values() for p in row})
     rows = [
-        [name, *(number(row[str(p)]) if str(p) in row else "" for p in points)]
+        [
+            name,
+            *(number(row[str(p)]) if str(p) in row else "" for p in points),
+            f"{max(row.values()) / row[str(get_benchmark(name).points)]:.2g}",
+        ]
         for name, row in found.items()
     ]
-    return table(["benchmark", *(str(p) for p in points)], rows)
+    return table(["benchmark", *(str(p) for p in points), "largest / own grid's"], rows)
 
 
 def long_rollouts() -> str:
