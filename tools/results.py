@@ -204,7 +204,7 @@ def encoders() -> str:
                 continue
             metrics = load_metrics(path)
             training = json.loads(path.with_suffix(".training.json").read_text())
-            held, alone = metrics.representation, metrics.physics_alone
+            held = metrics.representation
             rows.append(
                 [
                     name,
@@ -212,7 +212,6 @@ def encoders() -> str:
                     *(number(held[e]) for e in ("e_u", "e_grad", "e_lap")),
                     f"{training['frames_seen']:,}",
                     f"{training['minutes']:.1f}",
-                    number(alone.rl2_mean) if alone else "",
                     number(metrics.rl2_mean),
                 ]
             )
@@ -222,7 +221,7 @@ def encoders() -> str:
             errors = [number(paper[e]) for e in ("e_u", "e_grad", "e_lap")]
             frames = "–"
             rows.append(
-                [name, "*paper, published*", *errors, frames, "", "", number(rollout.rl2[0])]
+                [name, "*paper, published*", *errors, frames, "", f"{rollout.rl2[0]:.3f}, with N_θ"]
             )
     return table(
         [
@@ -233,8 +232,7 @@ def encoders() -> str:
             "e_Δu",
             "frames seen",
             "minutes",
-            "rL2, physics alone",
-            "rL2, with a short stage 2",
+            "rL2 of Φ alone",
         ],
         rows,
     )
@@ -339,8 +337,8 @@ def page() -> str:
             "encoders",
             "## Learned Gaussians\n\nThe U-Net encoder at the paper's A = 20, trained here, beside "
             "the lattice with as many Gaussians. Errors are relative to spectral derivatives, on "
-            "unfiltered test frames; rollouts over 12 test trajectories (2 in 3D) and 200 steps, "
-            "Φ alone and with a stage 2 of 60 steps (10 in 3D).",
+            "unfiltered test frames; rollouts of Φ with these Gaussians over four test trajectories "
+            "(one in 3D) and 200 steps, without an operator.",
             encoders,
         ),
         (
