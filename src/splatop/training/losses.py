@@ -150,7 +150,8 @@ def batch_reconstruction_loss(
 
     @jax.checkpoint
     def one(predicted):
-        return _mismatch(encoder, *predicted, sobolev, reconstruction)
+        normalised, std, geometry = predicted
+        return _mismatch(encoder, normalised, std, geometry, sobolev, reconstruction)
 
     return jnp.mean(jax.lax.map(one, predicted))
 
