@@ -26,9 +26,11 @@ PROMISED = {
     "training": ("train_step_speedup", "data_batch_over_train_step"),
 }
 
+SLOW = ("training", "operators")
+
 
 @pytest.mark.parametrize(
-    "name", [pytest.param(n, marks=pytest.mark.slow if n == "training" else ()) for n in PROMISED]
+    "name", [pytest.param(n, marks=pytest.mark.slow if n in SLOW else ()) for n in PROMISED]
 )
 def test_the_keys_that_are_promised(name):
     settings = {"render": {"anchors": 12}, "training": {"batch": 2}}.get(name, {})
