@@ -332,12 +332,18 @@ def test_an_interrupt_leaves_no_file(tmp_path):
 def test_control_c_on_the_command(tmp_path):
     command = [sys.executable, "-c", "from splatop.cli import main; main()", "generate"]
     command += ["advection2d", "--out", "a.h5", "--trajectories", "100000", "--points", "12"]
-    process = subprocess.Popen([*command, "--steps", "1"], cwd=tmp_path, stderr=subprocess.PIPE)
+    process = subprocess.Popen(
+        [*command, "--steps", "1"],
+        cwd=tmp_path,
+        stderr=subprocess.PIPE,
+        # A job in the background of a shell ignores Ctrl-C, and so would its children.
+        preexec_fn=lambda: signal.signal(signal.SIGINT, signal.SIG_DFL),
+    )
     deadline = time.monotonic() + 120
     while not list(tmp_path.iterdir()) and time.monotonic() < deadline:
         time.sleep(0.1)
     process.send_signal(signal.SIGINT)
-    _, stderr = process.communicate(timeout=300)
+    _, stderr = process.communicate(timeout=60)
     assert process.returncode == 130, stderr.decode()
     assert list(tmp_path.iterdir()) == []
 
