@@ -30,6 +30,8 @@ def test_many_cases(target):
     assert found["cases"] == 60
     assert not found["failures"]
     assert found["refused"] > 0
+    # libhdf5 can loop or crash on damaged files (docs/reliability.md); nothing else of ours may.
+    assert not found["library"] or target in ("well", "pdebench", "netcdf4")
 
 
 @pytest.mark.slow

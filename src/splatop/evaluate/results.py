@@ -5,6 +5,8 @@ The schema is described in docs/evaluation.md. Tables, figures and the report re
 
 import json
 import math
+import types
+import typing
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, fields
 from pathlib import Path
@@ -92,6 +94,12 @@ class Metrics:
         known = {names[key]: value for key, value in values.items()}
         if known["physics_alone"] is not None:
             known["physics_alone"] = cls.from_dict(known["physics_alone"], source=source)
+        for name, kind in typing.get_type_hints(cls).items():
+            if name in known and not _fits(known[name], kind):
+                raise SplatopError(
+                    f"expected {kind} for {name} in {source}, got {type(known[name]).__name__}: "
+                    "evaluate the run again"
+                )
         return cls(**known)
 
 
@@ -152,6 +160,23 @@ def divergence_text(metrics: Metrics) -> str:
     count, total = len(metrics.diverged), metrics.trajectories
     share = "" if total == 1 else f"{count} of {total}, "
     return f"diverged ({share}step {first})"
+
+
+def _fits(value: Any, kind: Any) -> bool:
+    """Whether a value that JSON held is of a field's type, with all that is in it."""
+    if kind is Any or kind is Metrics:
+        return True  # metrics inside metrics were checked on their own
+    if isinstance(kind, types.UnionType):
+        return any(_fits(value, option) for option in typing.get_args(kind))
+    inner = typing.get_args(kind)
+    if typing.get_origin(kind) is list:
+        return isinstance(value, list) and all(_fits(item, inner[0]) for item in value)
+    if typing.get_origin(kind) is dict:
+        return isinstance(value, dict) and all(_fits(item, inner[1]) for item in value.values())
+    # In Python, but not in JSON, true is a number.
+    return isinstance(value, (int, float) if kind is float else kind) and not isinstance(
+        value, bool
+    )
 
 
 def _text(value: Any) -> str:
