@@ -106,6 +106,8 @@ def long_rollouts() -> str:
 
 
 def reduced(folder: str, kinds: tuple[str, ...]) -> str:
+    """One column for each kind that was measured."""
+    kinds = tuple(k for k in kinds if list((RESULTS / folder).glob(f"*.{k}.json")))
     rows = []
     for name in BENCHMARKS:
         row, alone = [name], None
@@ -350,7 +352,8 @@ def page() -> str:
         (
             "baselines",
             "## Baselines trained here\n\nAt 64², 64 training trajectories, 200 "
-            "optimiser steps of batch 4, five-step rollout loss, the same for every column; 30 held-out "
+            "optimiser steps of batch 4, five-step rollout loss, the same for every column (learning rates "
+            "differ, `RATES` in tools/measure.py); 30 held-out "
             "trajectories of 200 steps.",
             lambda: reduced("baselines", KINDS),
         ),
@@ -390,8 +393,9 @@ if __name__ == "__main__":
     )
     trained_here = (
         "Networks alone, trained here at a reduced size (64², 64 trajectories, 200 steps of batch 4, "
-        "the same data and loss for every column), mean rL2 of 30 held-out rollouts of 200 steps, "
-        "*measured*; above 1 a rollout has nothing to do with the truth any more:"
+        "the same data and loss for every column, a learning rate for each), mean rL2 of 30 held-out rollouts of 200 steps, "
+        "*measured*; above 1 a rollout has nothing to do with the truth any more, and so few "
+        "steps do not show what a network could reach:"
     )
     tables = f"{note}\n\n{headline()}\n\n{trained_here}\n\n{reduced('baselines', KINDS)}"
     readme.write_text(f"{before}{BEGIN}\n{tables}\n{END}{after}")
