@@ -14,7 +14,7 @@ from splatop.derivative import (
     partial,
     value,
 )
-from splatop.encoders import LatticeEncoder
+from splatop.encoders import LatticeEncoder, UNetEncoder
 from splatop.errors import SplatopError
 from splatop.grid import Grid
 from splatop.jets import FiniteDifferenceJets, Jet, SpectralJets, SplatJets
@@ -51,6 +51,26 @@ def test_splat_jets_agree_with_spectral_ones(ratio, tolerance):
     found, truth = splat(u, WANTED), exact(u, WANTED)
     for d in WANTED:
         assert relative(found[d], truth[d]) < tolerance
+
+
+# A band with fewer numbers than there are amplitudes, and one with more.
+@pytest.mark.parametrize("cutoff", [2.0, 6.0])
+@pytest.mark.usefixtures("x64")
+def test_a_held_geometry_gives_the_jets_of_its_gaussians(cutoff):
+    u, filter = jnp.concatenate([field(), 0.3 + field(2)]), SharpFilter(cutoff)
+    encoder = UNetEncoder((12, 14), 2, widths=(4, 4), key=jax.random.key(0))
+    encoder = jax.tree.map(lambda x: 20 * x, encoder)  # away from the lattice
+    step = SplatJets(encoder, GRID.lengths, filter, hold_geometry=True).for_step(u)
+    later = u + 0.1 * jnp.roll(u, 3, axis=2) + 0.5
+    found = step(later, (*WANTED, value(2)))
+    gaussians = encoder.hold(u)(later)
+    truth = FourierRenderer()(gaussians, (*WANTED, value(2)), GRID, filter)
+    for d in truth:
+        assert relative(found[d], truth[d]) < 1e-9
+    # A state's change goes through: the map is linear.
+    _, change = jax.jvp(lambda v: step(v, WANTED).values, (u,), (later,))
+    for d in WANTED:
+        assert relative(change[d], truth[d]) < 1e-9
 
 
 @pytest.mark.usefixtures("x64")

@@ -5,18 +5,22 @@ slot: `SplatJets` (Gaussians), `SpectralJets` (exact, the oracle), `FiniteDiffer
 """
 
 import abc
+import math
 from collections.abc import Iterable
 
 import equinox as eqx
+import jax
 import jax.numpy as jnp
 import numpy as np
+from jaxtyping import Array, Float
 
 from .derivative import Derivative
-from .encoders import Encoder
+from .encoders import Encoder, HeldGeometry, modes_of_samples, sample_points
 from .errors import SplatopError, check_field
 from .grid import Grid
 from .render import FourierRenderer, Renderer
-from .spectral import Field, Filter, derivative_symbol, from_modes, to_modes
+from .render.fourier import band_modes, fields_of_band
+from .spectral import Field, Filter, derivative_symbol, from_modes, resample, to_modes
 
 
 class Jet(eqx.Module):
@@ -104,17 +108,56 @@ class SplatJets(JetProvider):
     def for_step(self, u: Field) -> JetProvider:
         if not self.hold_geometry:
             return self
+        encoder = self.encoder.hold(u)
+        if isinstance(encoder, HeldGeometry) and isinstance(self.renderer, FourierRenderer):
+            band = self.filter.band(Grid(tuple(u.shape[1:]), self.lengths))
+            # One matrix instead of two where the band holds fewer numbers than amplitudes do.
+            if 2 * math.prod(map(len, band_modes(band))) <= len(encoder.geometry.center):
+                return _HeldJets.of(encoder, tuple(u.shape[1:]), band, self.lengths, self.filter)
         return SplatJets(
-            encoder=self.encoder.hold(u),
-            lengths=self.lengths,
-            filter=self.filter,
-            renderer=self.renderer,
+            encoder=encoder, lengths=self.lengths, filter=self.filter, renderer=self.renderer
         )
 
     def __call__(self, u: Field, derivatives: Iterable[Derivative]) -> Jet:
         check_field(u, dims=len(self.lengths))
         grid = Grid(tuple(u.shape[1:]), self.lengths)
         values = self.renderer(self.encoder(u), derivatives, grid, self.filter)
+        return Jet(u, values, self.lengths)
+
+
+class _HeldJets(JetProvider):
+    """The same for primitives that stay where they are: a matrix from the samples that amplitudes
+    are fitted to, to the modes that the Gaussians have inside the filter's band."""
+
+    matrix: Float[Array, "Q two_K"]
+    samples: tuple[int, ...] = eqx.field(static=True)
+    band: tuple[int, ...] = eqx.field(static=True)
+    lengths: tuple[float, ...] = eqx.field(static=True)
+    filter: Filter
+
+    @classmethod
+    def of(
+        cls,
+        encoder: HeldGeometry,
+        points: tuple[int, ...],
+        band: tuple[int, ...],
+        lengths: tuple[float, ...],
+        filter: Filter,
+    ) -> "_HeldJets":
+        samples = sample_points(encoder.geometry, points)
+        matrix = modes_of_samples(encoder.geometry, samples, band, renderer=encoder.renderer)
+        return cls(matrix, samples, band, lengths, filter)
+
+    def __call__(self, u: Field, derivatives: Iterable[Derivative]) -> Jet:
+        check_field(u, dims=len(self.lengths))
+        mean = jnp.mean(u, axis=range(1, u.ndim))
+        centred = u - mean.reshape((-1,) + (1,) * (u.ndim - 1))
+        fitted = resample(centred, self.samples).reshape(len(u), -1)
+        modes = jax.lax.complex(*jnp.split(fitted @ self.matrix, 2, axis=1))
+        modes = modes.reshape(-1, *map(len, band_modes(self.band)))
+        modes = modes.at[(slice(None),) + (0,) * len(self.band)].add(mean)
+        grid = Grid(tuple(u.shape[1:]), self.lengths)
+        values = fields_of_band(modes, derivatives, grid, self.filter)
         return Jet(u, values, self.lengths)
 
 

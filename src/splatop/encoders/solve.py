@@ -15,6 +15,7 @@ from ..errors import SplatopError, check_finite, is_concrete
 from ..gaussians import GaussianLattice, Gaussians
 from ..grid import Grid
 from ..render import DenseRenderer, LocalRenderer, PointRenderer
+from ..render.fourier import fourier_basis
 from ..render.renderer import grid_positions
 from ..spectral import Field, resample
 
@@ -32,10 +33,13 @@ def least_squares(
     basis: Float[Array, "Q G"], values: Float[Array, "Q C"], ridge: float = RIDGE
 ) -> Float[Array, "G C"]:
     """`argmin |basis α - values|² + ridge <diag> |α|²` by Cholesky on the normal equations."""
+    return jax.scipy.linalg.cho_solve(_normal_factor(basis, ridge), basis.T @ values)
+
+
+def _normal_factor(basis: Float[Array, "Q G"], ridge: float):
     normal = basis.T @ basis
     weight = ridge * jnp.trace(normal) / normal.shape[0]
-    factor = jax.scipy.linalg.cho_factor(normal + weight * jnp.eye(len(normal), dtype=normal.dtype))
-    return jax.scipy.linalg.cho_solve(factor, basis.T @ values)
+    return jax.scipy.linalg.cho_factor(normal + weight * jnp.eye(len(normal), dtype=normal.dtype))
 
 
 def solve_amplitudes(
@@ -49,30 +53,58 @@ def solve_amplitudes(
     """The same primitives with amplitudes that fit the zero-mean field `u` best on `points`.
 
     Without `points`, two per anchor along each axis. The renderer must be the one used afterwards:
-    a window leaves out tails that the solution would otherwise count on.
+    a window leaves out tails that the solution would otherwise count on. Gradients flow to the
+    field, and not to the geometry, where they vanish at the optimum.
     """
+    points = sample_points(gaussians, tuple(u.shape[1:]), points)
+    target = resample(u, points)
+    fixed = jax.lax.stop_gradient(gaussians)
+    if len(gaussians.center) > LARGEST_DIRECT_SOLVE:
+        local = renderer if isinstance(renderer, LocalRenderer) else LocalRenderer()
+        amplitude = _solve_iteratively(fixed, target, local, ridge)
+    else:
+        values = target.reshape(u.shape[0], -1).T
+        amplitude = least_squares(_sampled(fixed, points, renderer), values, ridge)
+    return gaussians.with_amplitude(amplitude, gaussians.offset)
+
+
+def sample_points(
+    gaussians: Gaussians, grid: tuple[int, ...], points: tuple[int, ...] | None = None
+) -> tuple[int, ...]:
+    """The grid on which amplitudes are fitted, for a field on the grid given."""
     if points is None:
         if gaussians.anchors is None:
             raise SplatopError("expected `points` for Gaussians that have no anchor lattice")
         points = tuple(2 * a for a in gaussians.anchors)
-    points = tuple(min(p, n) for p, n in zip(points, u.shape[1:], strict=True))
-    grid = Grid(points, (1.0,) * len(points))
-    target = resample(u, points)
-    if len(gaussians.center) > LARGEST_DIRECT_SOLVE:
-        local = renderer if isinstance(renderer, LocalRenderer) else LocalRenderer()
-        amplitude = _solve_iteratively(gaussians, target, local, ridge)
-    else:
-        positions = jnp.asarray(grid_positions(grid), u.dtype)
-        values = target.reshape(u.shape[0], -1).T
-        amplitude = least_squares(renderer.basis(gaussians, positions), values, ridge)
-    return gaussians.with_amplitude(jax.lax.stop_gradient(amplitude), gaussians.offset)
+    return tuple(min(p, n) for p, n in zip(points, grid, strict=True))
+
+
+def _sampled(gaussians: Gaussians, points: tuple[int, ...], renderer: PointRenderer):
+    """Each primitive on the grid of `points`, `(Q, G)`."""
+    positions = grid_positions(Grid(points, (1.0,) * len(points)))
+    return renderer.basis(gaussians, jnp.asarray(positions, gaussians.center.dtype))
+
+
+def modes_of_samples(
+    gaussians: Gaussians,
+    points: tuple[int, ...],
+    band: tuple[int, ...],
+    *,
+    renderer: PointRenderer = DenseRenderer(),
+    ridge: float = RIDGE,
+) -> Float[Array, "Q two_K"]:
+    """The matrix from a zero-mean field on `points` to the modes in `band`, real parts before
+    imaginary ones, of the Gaussians that fit it best: least squares and rendering at once."""
+    fixed = jax.lax.stop_gradient(gaussians)
+    basis = _sampled(fixed, points, renderer)
+    modes = jnp.concatenate(list(fourier_basis(fixed, band)), axis=1)
+    return basis @ jax.scipy.linalg.cho_solve(_normal_factor(basis, ridge), modes)
 
 
 def _solve_iteratively(
     gaussians: Gaussians, target: Field, renderer: LocalRenderer, ridge: float
 ) -> Float[Array, "G C"]:
     """Conjugate gradients on the normal equations, rendering locally in each iteration."""
-    gaussians = jax.lax.stop_gradient(gaussians)
     which = value(gaussians.dims)
     grid = Grid(tuple(target.shape[1:]), (1.0,) * gaussians.dims)
 

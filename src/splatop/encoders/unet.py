@@ -102,8 +102,7 @@ class UNetEncoder(Encoder):
 class HeldGeometry(Encoder):
     """Fixed primitives; a frame only decides their amplitudes.
 
-    Within one step the geometry of the first stage serves the later ones, so the normal matrix is
-    the same expression at every stage and is factored once.
+    Within one step the geometry of the first stage serves the later ones.
     """
 
     geometry: Gaussians

@@ -33,17 +33,23 @@ class FourierRenderer(Renderer):
         derivatives = tuple(derivatives)
         if not derivatives:
             return {}
-        band = filter.band(grid)
-        kept = _band_indices(band, grid)
-        modes = fourier_modes(splats, band)
-        weights = filter.weights(grid.wavenumbers())
-        factors = np.stack([derivative_symbol(d, grid)[kept] for d in derivatives])
-        factors = jnp.asarray(factors * weights[kept], modes.dtype)
-        shape = (len(derivatives), modes.shape[0], *grid.points[:-1], grid.points[-1] // 2 + 1)
-        padded = jnp.zeros(shape, modes.dtype)
-        padded = padded.at[(..., *kept)].set(factors[:, None] * modes)
-        fields = from_modes(padded, grid.points).astype(splats.offset.dtype)
-        return dict(zip(derivatives, fields, strict=True))
+        modes = fourier_modes(splats, filter.band(grid))
+        return fields_of_band(modes, derivatives, grid, filter)
+
+
+def fields_of_band(
+    modes: Complex[Array, "C *K"], derivatives: Iterable[Derivative], grid: Grid, filter: Filter
+) -> Rendered:
+    """Filtered derivatives on a grid from the modes inside the filter's band."""
+    derivatives = tuple(derivatives)
+    kept = _band_indices(filter.band(grid), grid)
+    weights = filter.weights(grid.wavenumbers())
+    factors = np.stack([derivative_symbol(d, grid)[kept] for d in derivatives])
+    factors = jnp.asarray(factors * weights[kept], modes.dtype)
+    shape = (len(derivatives), modes.shape[0], *grid.points[:-1], grid.points[-1] // 2 + 1)
+    padded = jnp.zeros(shape, modes.dtype)
+    padded = padded.at[(..., *kept)].set(factors[:, None] * modes)
+    return dict(zip(derivatives, from_modes(padded, grid.points), strict=True))
 
 
 def fourier_modes(splats: Splats, band: tuple[int, ...]) -> Complex[Array, "C *K"]:
@@ -87,40 +93,49 @@ def _lattice_modes(lattice: GaussianLattice, band: tuple[int, ...]) -> Complex[A
 
 def _explicit_modes(g: Gaussians, band: tuple[int, ...]) -> Complex[Array, "C *K"]:
     """In real numbers throughout, which XLA multiplies far faster on a CPU."""
-    ks = band_modes(band)
-    first, rest = ks[0], np.array(list(itertools.product(*ks[1:]))).T  # (K0,), (d - 1, R)
+    planes, rows = _unit_rows(g, band)
+
+    def summed(*plane: Array) -> Float[Array, "2 k C R"]:
+        return g.amplitude.T @ rows(*plane)
+
+    if g.dims < 3:
+        parts = summed(*planes)
+    else:
+        # In 3D the table is too large to hold, also for the backward pass.
+        one_plane = jax.checkpoint(lambda plane: summed(*(x[None] for x in plane))[:, 0])
+        parts = jnp.moveaxis(jax.lax.map(one_plane, planes), 0, 1)
+    modes = jax.lax.complex(parts[0], parts[1])
+    return jnp.moveaxis(modes, 0, 1).reshape(-1, *map(len, band_modes(band)))
+
+
+def fourier_basis(g: Gaussians, band: tuple[int, ...]) -> Float[Array, "2 G K"]:
+    """Real and imaginary parts of each primitive's modes at unit amplitude, `K` in the order of
+    `fourier_modes`."""
+    planes, rows = _unit_rows(g, band)
+    return jnp.moveaxis(rows(*planes), 1, 2).reshape(2, len(g.center), -1)
+
+
+def _unit_rows(g: Gaussians, band: tuple[int, ...]):
+    """What a plane of modes needs along the first axis (mode numbers, cosines and sines), and the
+    function that makes of it the plane's modes for each primitive of unit amplitude."""
+    first, *others = band_modes(band)
+    rest = np.array(list(itertools.product(*others))).T  # (d - 1, R)
     phases = _phases(g.center, band)
     cos, sin = _sum_phases(phases[1:], like=g.center[:, :1])
     exponents = -2 * jnp.pi**2 * g.covariance()
     volume = (2 * jnp.pi) ** (g.dims / 2) * jnp.prod(g.scale, axis=-1)
-    amplitude = (g.amplitude * volume[:, None]).T
 
-    def rows(k0: Array, cos0: Array, sin0: Array) -> Complex[Array, "k C R"]:
-        """The modes with some mode numbers along the first axis.
-
-        The phase of the first axis goes with the amplitude, that of the others with a table which
-        does not depend on the amplitudes, so stages that share a geometry share it.
-        """
+    def rows(k0: Array, cos0: Array, sin0: Array) -> Float[Array, "2 k G R"]:
         k = [k0[:, None, None], *rest]
         quadratic = sum(
             exponents[:, i, j, None] * k[i] * k[j] for i in range(g.dims) for j in range(g.dims)
         )
-        bell = jnp.exp(quadratic)
-        table = jnp.concatenate([bell * cos, bell * sin], axis=-1)
-        weight = jnp.concatenate([amplitude * cos0[:, None], amplitude * sin0[:, None]], axis=1)
-        with_cos0, with_sin0 = jnp.split(weight @ table, 2, axis=1)
-        cos_cos, cos_sin = jnp.split(with_cos0, 2, axis=2)
-        sin_cos, sin_sin = jnp.split(with_sin0, 2, axis=2)
-        return (cos_cos - sin_sin) - 1j * (cos_sin + sin_cos)
+        bell = volume[:, None] * jnp.exp(quadratic)
+        cos0, sin0 = cos0[..., None], sin0[..., None]
+        real = bell * (cos0 * cos - sin0 * sin)
+        return jnp.stack([real, -bell * (cos0 * sin + sin0 * cos)])
 
-    planes = (jnp.asarray(first, g.center.dtype), phases[0][0].T, phases[0][1].T)
-    if g.dims < 3:
-        modes = rows(*planes)
-    else:
-        # In 3D the table is too large to hold, also for the backward pass.
-        one_plane = jax.checkpoint(lambda plane: rows(*(x[None] for x in plane))[0])
-        modes = jax.lax.map(one_plane, planes)
-    return jnp.moveaxis(modes, 0, 1).reshape(-1, *map(len, ks))
+    return (jnp.asarray(first, g.center.dtype), phases[0][0].T, phases[0][1].T), rows
 
 
 def _phases(center: Float[Array, "G d"], band: tuple[int, ...]) -> list[tuple[Array, Array]]:
