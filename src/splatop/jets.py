@@ -146,7 +146,7 @@ class _HeldJets(JetProvider):
     ) -> "_HeldJets":
         samples = sample_points(encoder.geometry, points)
         matrix = modes_of_samples(encoder.geometry, samples, band, renderer=encoder.renderer)
-        return cls(matrix, samples, band, lengths, filter)
+        return cls(matrix=matrix, samples=samples, band=band, lengths=lengths, filter=filter)
 
     def __call__(self, u: Field, derivatives: Iterable[Derivative]) -> Jet:
         check_field(u, dims=len(self.lengths))

@@ -13,5 +13,6 @@ from .summary import summarize as summarize
 from .trajectories import ArrayTrajectories as ArrayTrajectories
 from .trajectories import Trajectories as Trajectories
 from .trajectories import in_memory as in_memory
+from .trajectories import spread_frames as spread_frames
 from .well_writer import Progress as Progress
 from .well_writer import save_trajectories as save_trajectories

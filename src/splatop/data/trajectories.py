@@ -204,3 +204,10 @@ def in_memory(trajectories: Trajectories, *, limit_bytes: int = 4 * GIBIBYTE) ->
         coefficients=trajectories.coefficients,
         attributes=trajectories.attributes,
     )
+
+
+def spread_frames(data: Trajectories, moments: int, *, first: int = 0) -> np.ndarray:
+    """Frames `(n, C, *N)` of up to four trajectories at moments from the `first` to the last."""
+    which = np.linspace(0, data.trajectories - 1, min(4, data.trajectories)).astype(int)
+    times = np.linspace(first, data.frames - 1, min(moments, data.frames - first)).astype(int)
+    return np.stack([data.window(int(b), int(t), 1)[0] for b in which for t in times])

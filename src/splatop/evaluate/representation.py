@@ -9,7 +9,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from ..data import Trajectories
+from ..data import Trajectories, spread_frames
 from ..derivative import Derivative, gradient, laplacian, value
 from ..encoders import Encoder
 from ..errors import SplatopError
@@ -20,20 +20,12 @@ from ..render import DenseRenderer, LocalRenderer, Renderer
 from ..spectral import Field, PassThrough, differentiate
 
 TIMED_RENDERS = 5
-_FRAMES = 12
+_MOMENTS = 3
 
 
-def spread_frames(trajectories: Trajectories, count: int = _FRAMES) -> np.ndarray:
-    """Frames `(n, C, *N)` spread over trajectories and time, without the first of each."""
-    which = np.linspace(0, trajectories.trajectories - 1, min(4, trajectories.trajectories))
-    steps = np.linspace(1, trajectories.frames - 1, max(1, count // len(which)))
-    return np.stack(
-        [
-            trajectories.window(int(index), int(step), 1)[0]
-            for index in which
-            for step in np.unique(steps.astype(int))
-        ]
-    )
+def measured_frames(trajectories: Trajectories) -> np.ndarray:
+    """The frames on which representation is measured, without the first of each trajectory."""
+    return spread_frames(trajectories, _MOMENTS, first=1)
 
 
 def representation_errors(jets: JetProvider, frames: np.ndarray) -> dict[str, float]:
@@ -123,7 +115,7 @@ def describe_representation(
     """
     if not isinstance(jets, SplatJets):
         return None
-    frames = spread_frames(trajectories)
+    frames = measured_frames(trajectories)
     found: dict[str, Any] = {**representation_errors(jets, frames), "frames": len(frames)}
     found["gaussians"] = int(np.prod(jets.encoder.anchors))
     found["local_against_dense"] = (

@@ -112,21 +112,11 @@ def any_process(flag: bool) -> bool:
 
 def placement(batch: int) -> Placement:
     """Split batches of this size evenly over all devices; on a single one do nothing."""
-    count = jax.device_count()
-    if count == 1:
+    if jax.device_count() == 1:
         return single_device()
-    if batch % count:
-        raise SplatopError(
-            f"expected a batch that {count} devices can share evenly, got {batch}: "
-            f"use a multiple of {count}"
-        )
-    mesh = Mesh(np.asarray(jax.devices()), ("batch",))
+    mesh, mine = _shared_evenly(batch, "batch", f"a batch of {batch}")
     split = NamedSharding(mesh, PartitionSpec("batch"))
     whole = NamedSharding(mesh, PartitionSpec())
-    mine = slice(
-        jax.process_index() * batch // jax.process_count(),
-        (jax.process_index() + 1) * batch // jax.process_count(),
-    )
 
     def split_batch(tree):
         return jax.tree.map(
@@ -165,20 +155,10 @@ def placement(batch: int) -> Placement:
 
 def member_placement(members: int) -> Placement:
     """Spread the members of an ensemble evenly over all devices; on a single one do nothing."""
-    count = jax.device_count()
-    if count == 1:
+    if jax.device_count() == 1:
         return single_device()
-    if members % count:
-        raise SplatopError(
-            f"expected an ensemble that {count} devices can share evenly, got {members} members: "
-            f"use a multiple of {count}"
-        )
-    mesh = Mesh(np.asarray(jax.devices()), ("member",))
+    mesh, mine = _shared_evenly(members, "member", f"{members} members of an ensemble")
     spread = NamedSharding(mesh, PartitionSpec("member"))
-    mine = slice(
-        jax.process_index() * members // jax.process_count(),
-        (jax.process_index() + 1) * members // jax.process_count(),
-    )
 
     def place(tree):
         return _map_arrays(
@@ -199,6 +179,19 @@ def member_placement(members: int) -> Placement:
         )
 
     return Placement(place, place, collect, lambda function: function, each)
+
+
+def _shared_evenly(number: int, axis: str, given: str) -> tuple[Mesh, slice]:
+    """All devices along one axis, and which of `number` things this process holds."""
+    count = jax.device_count()
+    if number % count:
+        raise SplatopError(
+            f"expected what {count} devices can share evenly, got {given}: "
+            f"use a multiple of {count}"
+        )
+    process, processes = jax.process_index(), jax.process_count()
+    mine = slice(process * number // processes, (process + 1) * number // processes)
+    return Mesh(np.asarray(jax.devices()), (axis,)), mine
 
 
 def _gathered(array: jax.Array) -> np.ndarray:

@@ -20,6 +20,7 @@ from ..data import (
     generate_to_file,
     in_memory,
     open_trajectories,
+    spread_frames,
 )
 from ..equation import Equation, parse_equation, split_coefficients
 from ..errors import SplatopError
@@ -31,6 +32,8 @@ from .settings import FULL, Settings
 IN_MEMORY = 4 * 2**30
 # The name that they begin with there.
 SCRATCH = ".splatop-train"
+# Dense enough in time: fronts steepen and fade again, and the steepest decides the band.
+SAMPLED_MOMENTS = 13
 # A coarse grid for a user's data keeps all but this part of its amplitude, and this many points
 # per kept mode: two to hold it, a third for its products.
 _COARSE_TAIL = 1e-4
@@ -192,7 +195,7 @@ class GeneratedProblem(Loaded):
             steps=self._settings.data_steps,
             seed=self._settings.seed_of_data,
         )
-        return spread_frames(sample)
+        return spread_frames(sample, SAMPLED_MOMENTS)
 
 
 class FileProblem(Loaded):
@@ -224,7 +227,7 @@ class FileProblem(Loaded):
 
     @cached_property
     def _band(self) -> tuple[int, ...]:
-        frames = spread_frames(self._data)
+        frames = spread_frames(self._data, SAMPLED_MOMENTS)
         energy = np.abs(np.fft.fftn(frames, axes=range(2, frames.ndim))) ** 2
         return tuple(
             _highest_mode(energy.sum(axis=tuple(a for a in range(energy.ndim) if a != axis)))
@@ -235,7 +238,7 @@ class FileProblem(Loaded):
         pass  # a file is where it is
 
     def sample_frames(self) -> np.ndarray:
-        return spread_frames(self._data)
+        return spread_frames(self._data, SAMPLED_MOMENTS)
 
 
 def _highest_mode(energy: np.ndarray) -> int:
@@ -243,16 +246,6 @@ def _highest_mode(energy: np.ndarray) -> int:
     modes = np.abs(np.fft.fftfreq(len(energy), 1 / len(energy)))
     allowed = _COARSE_TAIL**2 * energy.sum()
     return next(b for b in range(len(energy)) if energy[modes > b].sum() <= allowed)
-
-
-def spread_frames(data: Trajectories, moments: int = 13) -> np.ndarray:
-    """Frames spread over trajectories and time, first and last ones included.
-
-    Densely in time: fronts steepen and fade again, and the steepest decides which band is needed.
-    """
-    which = np.linspace(0, data.trajectories - 1, min(4, data.trajectories)).astype(int)
-    times = np.linspace(0, data.frames - 1, min(moments, data.frames)).astype(int)
-    return np.stack([data.window(int(b), int(t), 1)[0] for b in which for t in times])
 
 
 def _load_data(problem: Problem, data: Trajectories, settings: Settings) -> FileProblem:
