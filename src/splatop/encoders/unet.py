@@ -20,8 +20,10 @@ from ..spectral import Field, resample
 from .encoder import Encoder, check_frame, normalise
 from .solve import RIDGE, solve_amplitudes
 
-# Hidden channels per level: 451k parameters in 2D and 1.33M in 3D for one channel, as the paper.
-WIDTHS = {1: (20, 40, 78, 76), 2: (20, 40, 78, 76), 3: (20, 39, 76, 76)}
+# Hidden channels per level: 450k parameters in 2D and 1.33M in 3D for one channel, as the paper.
+# Most of them on the lattice itself, because geometry is decided by what is near; in 3D they would
+# cost too much there.
+WIDTHS = {1: (76, 58, 40, 28), 2: (76, 58, 40, 28), 3: (20, 39, 76, 76)}
 
 
 class UNetEncoder(Encoder):

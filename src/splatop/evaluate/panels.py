@@ -116,6 +116,7 @@ def draw_bars(
             )  # fmt: skip
     ax.set_yticks(range(len(ordered)), [method_label(m) for m in ordered])
     ax.set_xscale("log")
+    ax.xaxis.set_minor_formatter(NullFormatter())
     ax.set_xlim(left, right * (right / left) ** 0.22)
     ax.grid(axis="y", visible=False)
     ax.tick_params(axis="y", length=0)

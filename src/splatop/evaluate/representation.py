@@ -20,7 +20,8 @@ from ..render import DenseRenderer, LocalRenderer, Renderer
 from ..spectral import Field, PassThrough, differentiate
 
 TIMED_RENDERS = 5
-_MOMENTS = 3
+# Fields change most at the beginning: enough moments that it counts no more than its share.
+_MOMENTS = 12
 
 
 def measured_frames(trajectories: Trajectories) -> np.ndarray:
@@ -119,7 +120,9 @@ def describe_representation(
     found: dict[str, Any] = {**representation_errors(jets, frames), "frames": len(frames)}
     found["gaussians"] = int(np.prod(jets.encoder.anchors))
     found["local_against_dense"] = (
-        local_against_dense(jets.encoder, frames[::6], lengths=jets.lengths, window=window)
+        local_against_dense(
+            jets.encoder, frames[:: max(1, len(frames) // 2)], lengths=jets.lengths, window=window
+        )
         if len(jets.lengths) < 3
         else None
     )

@@ -90,7 +90,10 @@ def train_encoder(stepper: Stepper, session: Session) -> Stepper:
         for step, batch in zip(range(first, stop), sampler.prefetch(first, stop), strict=False):
             rng = np.random.default_rng([sampler.seed, 1, step])
             shift = rng.random((len(batch.windows), loaded.grid.dims), np.float32)
-            yield batch.windows[:, 0], shift
+            frames = batch.windows[:, 0]
+            if settings.reconstruction == "shifted":
+                frames = np.stack([_turned(frame, rng) for frame in frames])
+            yield frames, shift
 
     def batches(first: int, stop: int) -> Iterator[Any]:
         return _together([stream(sampler, first, stop) for sampler in samplers])
@@ -121,6 +124,18 @@ def train_encoder(stepper: Stepper, session: Session) -> Stepper:
         settings.members,
     )
     return eqx.tree_at(learned_encoder, stepper, session.run(stage, encoder))
+
+
+def _turned(frame: np.ndarray, rng: np.random.Generator) -> np.ndarray:
+    """The frame mirrored, turned and negated at random, which Gaussians hold as well as before.
+
+    A few hundred trajectories are a few hundred independent samples, which a network remembers.
+    """
+    axes = np.arange(1, frame.ndim)
+    frame = np.flip(frame, tuple(int(axis) for axis in axes if rng.random() < 0.5))
+    if len(set(frame.shape[1:])) == 1:
+        frame = frame.transpose(0, *rng.permutation(axes))
+    return frame if rng.random() < 0.5 else -frame
 
 
 def train_operator(stepper: Any, session: Session) -> Any:
