@@ -17,7 +17,7 @@ from splatop.errors import SplatopError
 from splatop.numerics import paper_numerics
 from splatop.operators import FNO, OperatorStepper, parameter_count
 from splatop.stepper import Stepper, rollout
-from splatop.training import PRESETS, Problem, Settings, losses, preset, train
+from splatop.training import PRESETS, Problem, Settings, losses, preset, stages, train
 from splatop.training.checkpoints import Checkpoints
 from splatop.training.loop import Stage, only, run_stage, warmup_cosine
 
@@ -250,6 +250,16 @@ def test_observed_reconstruction_is_equation_nine():
     grid = losses.Grid((24, 24), (1.0, 1.0))
     rendered = encoder.renderer(gaussians, [value(2)], grid)[value(2)]
     assert float(found) == pytest.approx(float(jnp.mean((rendered - u) ** 2)), rel=1e-4)
+
+
+def test_frames_are_turned_into_every_image_of_themselves():
+    frame = np.arange(9.0).reshape(1, 3, 3) + 1
+    images = {stages._turned(frame, np.random.default_rng(seed)).tobytes() for seed in range(300)}
+    mirrored = [np.flip(frame, axes) for axes in ((), (1,), (2,), (1, 2))]
+    turned = [image.transpose(0, *axes) for image in mirrored for axes in ((1, 2), (2, 1))]
+    assert images == {(sign * image).tobytes() for image in turned for sign in (1, -1)}
+    oblong = stages._turned(np.ones((2, 3, 4)), np.random.default_rng(0))
+    assert oblong.shape == (2, 3, 4)
 
 
 def test_shift_moves_the_frame_exactly():

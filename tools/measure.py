@@ -48,11 +48,11 @@ RATES = {"surrogate": 1e-3, "fno": 1e-2, "unet": 3e-3, "resnet": 3e-3}
 ENCODED = [name for name in SHIPPED_BENCHMARKS if not get_benchmark(name).coefficient_ranges]
 ENCODED.sort(key=lambda name: (get_benchmark(name).dims, name != "advection_allen_cahn2d"))
 ENCODER_TRAINING: dict[int, dict[str, Any]] = {
-    2: {"encoder_steps": 400, "model": "physics"},
+    2: {"encoder_steps": 300, "model": "physics"},
     3: {"encoder_steps": 60, "encoder_batch": 2, "model": "physics"},
 }
 # Sharp interfaces are where geometry has most to learn.
-ENCODER_STEPS = {"advection_allen_cahn2d": 3000, "burgers2d": 1000}
+ENCODER_STEPS = {"advection_allen_cahn2d": 2000, "burgers2d": 600}
 # One setting at a time, beside the preset's own.
 CHOICES: dict[str, dict[str, Any]] = {
     "as it is": {},

@@ -337,7 +337,7 @@ def page() -> str:
             "encoders",
             "## Learned Gaussians\n\nThe U-Net encoder at the paper's A = 20, trained here, beside "
             "the lattice with as many Gaussians. Errors are relative to spectral derivatives, on "
-            "unfiltered test frames; rollouts of Φ with these Gaussians over four test trajectories "
+            "unfiltered frames at twelve moments of test trajectories; rollouts of Φ with these Gaussians over four test trajectories "
             "(one in 3D) and 200 steps, without an operator. In 3D, 8,000 amplitudes are too many to "
             "solve for in every stage, so they are predicted there, and a step takes seconds.",
             encoders,
