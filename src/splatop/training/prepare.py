@@ -1,5 +1,6 @@
 """Before the first step: identify what is unknown, choose the numerics, measure the data."""
 
+import math
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any
@@ -10,11 +11,12 @@ import jax.numpy as jnp
 import numpy as np
 
 from ..benchmarks import get_benchmark
+from ..encoders.solve import LARGEST_DIRECT_SOLVE
 from ..equation import Equation
 from ..errors import SplatopError
 from ..identify import identify_trajectories
 from ..model import FNO_OPERATOR, OWN_OPERATOR, ModelSpec, build_model
-from ..numerics import build_encoder, paper_numerics
+from ..numerics import Numerics, build_encoder, paper_numerics
 from ..operators import Conditioning, apply_network
 from ..spectral import Field
 from ..stepper import Stepper
@@ -114,6 +116,7 @@ def prepare(
             )
             numerics, reasons = tuned.numerics, tuned.reasons
         numerics = settings.refine(numerics, loaded.grid.dims)
+        _check_solvable(numerics)
         for reason in reasons:
             say(reason)
     spec = ModelSpec(
@@ -235,3 +238,13 @@ def fresh_stepper(
         stepper,
         (jnp.asarray(prepared.center, jnp.float32), jnp.asarray(prepared.spread, jnp.float32)),
     )
+
+
+def _check_solvable(numerics: Numerics) -> None:
+    gaussians = math.prod(numerics.anchors)
+    if numerics.encoder == "unet" and gaussians > LARGEST_DIRECT_SOLVE:
+        raise SplatopError(
+            f"expected at most {LARGEST_DIRECT_SOLVE} Gaussians, whose amplitudes can be solved "
+            f"for in every step, got {gaussians}: use fewer anchors, encoder=lattice or "
+            "encoder=unet-predicted"
+        )
