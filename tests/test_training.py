@@ -128,7 +128,7 @@ def test_overrides_that_mean_nothing_are_refused(overrides, message):
 
 def test_more_amplitudes_than_can_be_solved_for_are_refused(tmp_path):
     settings = preset("smoke").with_overrides({"encoder": "unet", "anchors": "60"})
-    with pytest.raises(SplatopError, match="at most 2500 Gaussians.*got 3600.*unet-predicted"):
+    with pytest.raises(SplatopError, match=r"at most 2500 Gaussians.*got 3600.*unet-predicted"):
         train(tmp_path / "run", Problem(benchmark="advection2d"), settings)
     assert not (tmp_path / "run").exists()
 

@@ -302,7 +302,8 @@ def page() -> str:
         "marked *published* is the paper's own number; everything else was measured on two CPU cores.",
         "## The paper's protocol\n\n30 held-out trajectories, 200 steps, 160² points (64³ in 3D), "
         "one model per benchmark, trained by `splatop train NAME` (preset `fast`) with the lattice "
-        "encoder's Gaussians in Φ.",
+        "encoder's Gaussians in Φ. Each phase of training has 256 trajectories of 50 steps on its "
+        "own grid; those of the coarse phase are other draws of the same distribution.",
         headline(),
         "*Physics alone* is the same Φ without the operator. Where the equation is complete, the "
         "automatic numerics leave almost nothing for an operator to learn; it is kept only where "
