@@ -212,7 +212,7 @@ def encoders() -> str:
                     *(number(held[e]) for e in ("e_u", "e_grad", "e_lap")),
                     f"{held['frames_seen']:,}",
                     f"{held['minutes']:.1f}",
-                    "–" if held["rl2_mean"] is None else number(held["rl2_mean"]),
+                    number(held["rl2_mean"]),
                 ]
             )
         paper = published_representation(name)
@@ -340,7 +340,7 @@ def page() -> str:
             "the lattice with as many Gaussians. Errors are relative to spectral derivatives, on "
             "unfiltered frames at twelve moments of test trajectories; rollouts of Φ with these Gaussians over four test trajectories "
             "(one in 3D) and 200 steps, without an operator. In 3D, 8,000 amplitudes are too many to "
-            "solve for in every stage, so they are predicted there, and a step takes seconds.",
+            "solve for, so they are only predicted there.",
             encoders,
         ),
         (

@@ -12,15 +12,25 @@ import equinox as eqx
 import jax
 import jax.numpy as jnp
 import numpy as np
-from jaxtyping import Array, Float
+from jaxtyping import Array, Complex, Float
 
 from .derivative import Derivative
-from .encoders import Encoder, HeldGeometry, modes_of_samples, sample_points
+from .encoders import (
+    Encoder,
+    HeldGeometry,
+    LatticeEncoder,
+    UNetEncoder,
+    modes_of_samples,
+    sample_points,
+)
 from .errors import SplatopError, check_field
 from .grid import Grid
 from .render import FourierRenderer, Renderer
-from .render.fourier import band_modes, fields_of_band
+from .render.fourier import band_modes, fields_of_band, fourier_modes
 from .spectral import Field, Filter, derivative_symbol, from_modes, resample, to_modes
+
+# Anchors of a lattice beyond two for each mode it is to hold.
+LATTICE_MARGIN = 6
 
 
 class Jet(eqx.Module):
@@ -89,7 +99,8 @@ class SplatJets(JetProvider):
     """Derivatives of the Gaussians that an encoder makes of the state, in closed form.
 
     With `hold_geometry` a step's first stage decides the primitives' geometry and later stages
-    only their amplitudes; otherwise every stage encodes anew, as in the paper.
+    only solve for amplitudes, or add to predicted ones what a lattice holds of the difference;
+    otherwise every stage encodes anew, as in the paper.
     """
 
     encoder: Encoder
@@ -108,12 +119,16 @@ class SplatJets(JetProvider):
     def for_step(self, u: Field) -> JetProvider:
         if not self.hold_geometry:
             return self
+        grid = Grid(tuple(u.shape[1:]), self.lengths)
+        band = self.filter.band(grid)
         encoder = self.encoder.hold(u)
-        if isinstance(encoder, HeldGeometry) and isinstance(self.renderer, FourierRenderer):
-            band = self.filter.band(Grid(tuple(u.shape[1:]), self.lengths))
-            # One matrix instead of two where the band holds fewer numbers than amplitudes do.
-            if 2 * math.prod(map(len, band_modes(band))) <= len(encoder.geometry.center):
-                return _HeldJets.of(encoder, tuple(u.shape[1:]), band, self.lengths, self.filter)
+        if isinstance(self.renderer, FourierRenderer):
+            if isinstance(encoder, HeldGeometry):
+                # One matrix instead of two where the band holds fewer numbers than amplitudes do.
+                if 2 * math.prod(map(len, band_modes(band))) <= len(encoder.geometry.center):
+                    return _HeldJets.of(encoder, grid, band, self.filter)
+            elif isinstance(encoder, UNetEncoder):
+                return _IncrementJets.of(encoder, u, grid, band, self.filter)
         return SplatJets(
             encoder=encoder, lengths=self.lengths, filter=self.filter, renderer=self.renderer
         )
@@ -137,16 +152,11 @@ class _HeldJets(JetProvider):
 
     @classmethod
     def of(
-        cls,
-        encoder: HeldGeometry,
-        points: tuple[int, ...],
-        band: tuple[int, ...],
-        lengths: tuple[float, ...],
-        filter: Filter,
+        cls, encoder: HeldGeometry, grid: Grid, band: tuple[int, ...], filter: Filter
     ) -> "_HeldJets":
-        samples = sample_points(encoder.geometry, points)
+        samples = sample_points(encoder.geometry, grid.points)
         matrix = modes_of_samples(encoder.geometry, samples, band, renderer=encoder.renderer)
-        return cls(matrix=matrix, samples=samples, band=band, lengths=lengths, filter=filter)
+        return cls(matrix=matrix, samples=samples, band=band, lengths=grid.lengths, filter=filter)
 
     def __call__(self, u: Field, derivatives: Iterable[Derivative]) -> Jet:
         check_field(u, dims=len(self.lengths))
@@ -159,6 +169,41 @@ class _HeldJets(JetProvider):
         grid = Grid(tuple(u.shape[1:]), self.lengths)
         values = fields_of_band(modes, derivatives, grid, self.filter)
         return Jet(u, values, self.lengths)
+
+
+class _IncrementJets(JetProvider):
+    """The same where a network gives the amplitudes too: its Gaussians of the step's first state,
+    and those of a lattice for what later stages differ by."""
+
+    start: Field
+    modes: Complex[Array, "C *K"]
+    lattice: LatticeEncoder
+    band: tuple[int, ...] = eqx.field(static=True)
+    lengths: tuple[float, ...] = eqx.field(static=True)
+    filter: Filter
+
+    @classmethod
+    def of(
+        cls, encoder: UNetEncoder, u: Field, grid: Grid, band: tuple[int, ...], filter: Filter
+    ) -> "_IncrementJets":
+        anchors = tuple(
+            min(n, max(a, 2 * b + LATTICE_MARGIN))
+            for n, a, b in zip(grid.points, encoder.anchors, band, strict=True)
+        )
+        return cls(
+            start=u,
+            modes=fourier_modes(encoder(u), band),
+            lattice=LatticeEncoder(anchors),
+            band=band,
+            lengths=grid.lengths,
+            filter=filter,
+        )
+
+    def __call__(self, u: Field, derivatives: Iterable[Derivative]) -> Jet:
+        check_field(u, dims=len(self.lengths))
+        modes = self.modes + fourier_modes(self.lattice.fit(u - self.start), self.band)
+        grid = Grid(tuple(u.shape[1:]), self.lengths)
+        return Jet(u, fields_of_band(modes, derivatives, grid, self.filter), self.lengths)
 
 
 # Central differences of order p along one axis: offsets -r..r times spacing^-p, accuracy >= 2.

@@ -56,6 +56,11 @@ class LatticeEncoder(Encoder):
         if self.anchors == "auto":
             return LatticeEncoder.for_field(u, self.ratio)(u)
         check_frame(u, self.anchors)
+        return self.fit(u)
+
+    def fit(self, u: Field) -> GaussianLattice:
+        """The same for a fixed lattice, without refusing a constant field."""
+        assert self.anchors != "auto"
         offset = jnp.mean(u, axis=range(1, u.ndim))
         amplitude = u - offset.reshape((-1,) + (1,) * (u.ndim - 1))
         for axis, a in enumerate(self.anchors, start=1):
