@@ -3,8 +3,14 @@
 import os
 from pathlib import Path
 
-# Most of the time of these tests is compilation: no optimising of code that runs once.
+# Most of the time of these tests is compilation: no optimising of code that runs once, and what was
+# compiled is kept beside pytest's own cache, also for the commands that tests start.
 os.environ.setdefault("XLA_FLAGS", "--xla_backend_optimization_level=0")
+os.environ.setdefault(
+    "JAX_COMPILATION_CACHE_DIR", str(Path(__file__).parent.parent / ".pytest_cache" / "jax")
+)
+os.environ.setdefault("JAX_PERSISTENT_CACHE_MIN_COMPILE_TIME_SECS", "0")
+os.environ.setdefault("JAX_PERSISTENT_CACHE_MIN_ENTRY_SIZE_BYTES", "0")
 
 import jax
 import pytest
@@ -13,12 +19,6 @@ from hypothesis import settings
 # The same examples every time, and no deadline: the first one also compiles.
 settings.register_profile("splatop", deadline=None, derandomize=True, max_examples=12)
 settings.load_profile("splatop")
-
-# What was compiled is kept beside pytest's own cache.
-_CACHE = Path(__file__).parent.parent / ".pytest_cache" / "jax"
-jax.config.update("jax_compilation_cache_dir", str(_CACHE))
-jax.config.update("jax_persistent_cache_min_compile_time_secs", 0.0)
-jax.config.update("jax_persistent_cache_min_entry_size_bytes", 0)
 
 
 @pytest.fixture

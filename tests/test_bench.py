@@ -26,7 +26,7 @@ PROMISED = {
     "training": ("train_step_speedup", "data_batch_over_train_step"),
 }
 
-SLOW = ("training", "operators")
+SLOW = ("render", "training", "operators")
 
 
 @pytest.mark.parametrize(
@@ -39,6 +39,7 @@ def test_the_keys_that_are_promised(name):
     assert all(np.isfinite(value) and value > 0 for value in found.values())
 
 
+@pytest.mark.slow
 def test_rendering_errors_are_as_claimed():
     # At the size of the claim but for the number of points: 1e-5 at σ <= 0.75 h.
     found = bench.render(repeats=1, points=60, anchors=20)

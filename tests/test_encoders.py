@@ -332,6 +332,7 @@ def test_solved_amplitudes_fit_the_field_they_are_rendered_to():
         assert relative(found[value(2)], u) < 5e-3
 
 
+@pytest.mark.slow
 def test_unet_is_equivariant_to_whole_strides():
     # Three halvings of the lattice: shifts by 8 anchors commute.
     u = jnp.asarray(random_field(Grid.unit(32, 2), 3), jnp.float32)

@@ -670,6 +670,7 @@ def test_the_documentation_shows_every_example_and_the_error_as_it_is():
 # --- fuzzing -----------------------------------------------------------------------------------
 
 
+@pytest.mark.slow
 def test_fuzzed_text_gives_an_equation_or_an_error_with_a_column():
     """10,000 random and mutated texts, 400 grammatical ones and some made to run away."""
     script = Path(__file__).with_name("fuzz_equation_text.py")

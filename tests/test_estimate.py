@@ -86,6 +86,7 @@ def test_a_step_is_within_a_quarter_of_what_xla_counts(as_xla, dims, points, anc
         assert within(2.0, found.inference_bytes, held), (kind, found.inference_bytes, held)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("dims", "points", "anchors"), [SIZES[0], SIZES[1]])
 def test_a_training_step_is_within_a_quarter_and_its_memory_within_a_factor_of_two(
     as_xla, dims, points, anchors

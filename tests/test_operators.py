@@ -197,6 +197,7 @@ def test_activation_and_its_derivative():
     np.testing.assert_allclose(jax.grad(lambda x: ours(x).sum())(x), slope, rtol=1e-5, atol=1e-6)
 
 
+@pytest.mark.slow
 def test_batches_equal_single_samples(monkeypatch):
     """A batch of six as a loop over three pairs; its gradients, summed and per sample."""
     monkeypatch.setattr(batching, "CACHE_BYTES", 2 * 4 * 9 * 8 * 8)  # two float64 samples

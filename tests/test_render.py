@@ -361,6 +361,7 @@ def test_gradients_stay_finite_for_the_narrowest_primitives():
         assert np.isfinite(jax.jit(jax.grad(loss), static_argnums=1)(raw, renderer)).all()
 
 
+@pytest.mark.slow
 @settings(max_examples=4)
 @given(
     st.lists(st.tuples(st.integers(9, 12), st.integers(0, 9)), min_size=1, max_size=2),

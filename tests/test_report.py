@@ -838,6 +838,7 @@ def test_one_dimension_is_a_space_time_picture(page, folder):
     assert not page.errors
 
 
+@pytest.mark.slow
 def test_three_dimensions_are_slices_and_isosurfaces(page, folder):
     benchmark = get_benchmark("advection_diffusion3d")
     data = ReferenceTrajectories(benchmark, trajectories=1, steps=2, points=14)

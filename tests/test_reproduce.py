@@ -18,7 +18,7 @@ from splatop.evaluate.catalogue import GROUPS, ITEMS, UNKNOWN, matched, select, 
 from splatop.evaluate.encoding import Encoding, encode_frame
 from splatop.evaluate.frames import Frames, rollout_frames
 from splatop.evaluate.reproduce import reproduce
-from splatop.evaluate.runs import Run, Size, Workshop
+from splatop.evaluate.runs import SMOKE, Run, Size, Workshop
 from splatop.evaluate.snapshots import snapshot_figure
 from splatop.evaluate.style import RC, default_name, styled_in_order
 from splatop.evaluate.summary import describe_model
@@ -46,7 +46,7 @@ def numerics(dims: int) -> Numerics:
 def made_up(run: Run, *, diverged: bool = False) -> Metrics:
     """Metrics as `splatop evaluate` writes them, with an error that grows like the step."""
     benchmark = get_benchmark(run.benchmark)
-    points = 24 if benchmark.dims == 3 else 32
+    points = SMOKE[benchmark.dims].points
     level = 0.01 * (1 + len(run.folder) % 7)
     curve = (level * np.arange(1, STEPS + 1)).tolist()
     energy = np.exp(-np.arange(points // 2 + 1.0))
@@ -132,7 +132,7 @@ def all_runs() -> list[Run]:
 
 def frames_of(run: Run, steps: list[int]) -> Frames:
     benchmark = get_benchmark(run.benchmark)
-    points = 24 if benchmark.dims == 3 else 32
+    points = SMOKE[benchmark.dims].points
     x = np.sin(2 * np.pi * (np.arange(points) / points + 0.01 * len(run.folder)))
     field = x * x[:, None] if benchmark.dims == 2 else x * x[:, None] * x[:, None, None]
     shape = (len(steps), benchmark.channels, *field.shape)

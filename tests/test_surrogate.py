@@ -170,6 +170,7 @@ def test_gradient_passes_through_the_physics_only_on_request(through):
     assert abs(slope) > 1e-3
 
 
+@pytest.mark.slow
 @pytest.mark.usefixtures("x64")
 def test_gradient_through_physics_in_the_rhs_coupling_matches_finite_differences():
     model = trained(surrogate(coupling="rhs", through_physics=True))

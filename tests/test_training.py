@@ -177,6 +177,7 @@ def test_rollout_loss_is_the_mean_over_a_plain_loop():
     assert float(scaled) == pytest.approx(np.mean(wanted_scaled), rel=1e-5)
 
 
+@pytest.mark.slow
 def test_gradients_are_those_of_a_plain_loop_whether_recomputed_or_not():
     network = FNO(2, 2, hidden=3, modes=3, blocks=1, key=jax.random.key(0), zero_projection=False)
 
@@ -506,6 +507,7 @@ def test_overfits_one_batch(tmp_path):
     assert found[-1] < 2e-3 * found[0]
 
 
+@pytest.mark.slow
 def test_first_stage_lowers_the_reconstruction_loss(tmp_path):
     overrides = {
         "numerics": "auto",
