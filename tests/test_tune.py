@@ -16,7 +16,7 @@ from splatop.numerics import build_filter, build_physics
 from splatop.spectral import PassThrough
 from splatop.stability import RK4_REACH
 from splatop.stepper import rollout
-from splatop.tune import TAIL, TIME_TOLERANCE, choose_numerics
+from splatop.tune import MOST_SUBSTEPS, TAIL, TIME_TOLERANCE, choose_numerics
 
 # Each with the sizes of its coefficients at which a frame changes by a sensible amount.
 EQUATIONS = {
@@ -69,6 +69,22 @@ def test_stable_converged_and_covering_for_any_equation_and_spectrum(text, scale
     # From states around 0.5 none of these equations leaves the finite numbers in 20 steps.
     last = rollout(physics, 0.5 + 0.1 * u, coefficients, steps=20)[-1]
     assert bool(jnp.all(jnp.isfinite(last)))
+
+
+def test_a_stiff_equation_gets_the_substeps_it_needs():
+    equation = parse_equation("dt(u) = -B*bilap(u)", dims=2)
+    frames = sample(24, 7, 0)
+    tuned = choose_numerics(equation, {"B": 1e-5}, frames, lengths=(1.0, 1.0), dt=2.0)
+    assert tuned.numerics.substeps > MOST_SUBSTEPS
+    assert tuned.stability_reach <= RK4_REACH
+    physics = build_physics(equation, tuned.numerics, lengths=(1.0, 1.0), dt=2.0)
+    u = jnp.asarray(frames[0])
+    # Mode k decays by exp(-(2π k)⁴ B t).
+    modes = np.fft.fftfreq(24, 1 / 24)
+    square = modes[:, None] ** 2 + modes[: 24 // 2 + 1] ** 2
+    decay = np.exp(-((2 * np.pi) ** 4) * square**2 * 1e-5 * 2.0)
+    exact = np.fft.irfft2(np.fft.rfft2(frames[0]) * decay, (24, 24))
+    assert relative(physics(u, {"B": 1e-5}), exact) < 1e-4
 
 
 def test_noise_does_not_widen_the_band():
