@@ -330,7 +330,7 @@ def page() -> str:
         ("long", "## A thousand steps", long_rollouts),
         (
             "choices",
-            "## What each choice buys\n\nadvection2d, 200 steps at 64² (six test trajectories at "
+            "## What each choice buys\n\nadvection2d, 100 steps at 64² (six test trajectories at "
             "160²), one setting changed at a time; the operator is kept whatever it does.",
             choices,
         ),
