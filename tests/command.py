@@ -10,8 +10,6 @@ from pathlib import Path
 import numpy as np
 import safetensors
 
-CACHE = Path(__file__).parent.parent / ".pytest_cache" / "jax"
-
 # Seconds of work: 16² points, a network of 157 parameters.
 SMALL = {
     "points": 16,
@@ -39,9 +37,6 @@ def start(*arguments: str, **variables: str) -> subprocess.Popen:
     environment = {
         **os.environ,
         "JAX_PLATFORMS": "cpu",
-        "JAX_COMPILATION_CACHE_DIR": str(CACHE),
-        "JAX_PERSISTENT_CACHE_MIN_COMPILE_TIME_SECS": "0",
-        "JAX_PERSISTENT_CACHE_MIN_ENTRY_SIZE_BYTES": "0",
         "COLUMNS": "200",
         **variables,
     }

@@ -27,6 +27,13 @@ def splatop(monkeypatch, capsys, tmp_path):
     return run
 
 
+def test_what_a_file_holds_is_shown_as_it_is(splatop, tmp_path):
+    (tmp_path / "passwd").write_text("[red]:x:0")
+    code, out, err = splatop("inspect", tmp_path / "passwd")
+    assert (code, out) == (1, "")
+    assert "it begins with b'[red]:x:'" in err
+
+
 def test_benchmarks(splatop):
     code, out, _ = splatop("benchmarks")
     assert code == 0
