@@ -30,9 +30,6 @@ DERIVATIVE_TOLERANCE = 1e-5
 TIME_TOLERANCE = 2e-6
 # Beyond this only for stability.
 MOST_SUBSTEPS = 64
-# Highest mode of a nonlinear equation's band over the grid's points. Products of such modes do not
-# alias, because a step has its own working grid; close to half the points data are rarely true.
-WIDEST = 0.4
 
 
 @dataclass(frozen=True)
@@ -79,7 +76,8 @@ def choose_numerics(
 def _choose_band(equation: Equation, frames: np.ndarray, grid: Grid, tail: float):
     energy = _mode_energy(frames, grid)
     modes = [np.abs(k) for k in grid.modes()]
-    limits = [(n - 1) // 2 if equation.degree <= 1 else int(WIDEST * n) for n in grid.points]
+    degree = max(1, int(min(equation.degree, 3)))
+    limits = [(n - 1) // 2 if degree == 1 else n // (degree + 1) for n in grid.points]
     band = tuple(
         min(limit, _least_band(energy, mode, tail / math.sqrt(grid.dims)))
         for limit, mode in zip(limits, modes, strict=True)
@@ -98,7 +96,7 @@ def _choose_band(equation: Equation, frames: np.ndarray, grid: Grid, tail: float
         f"band: modes up to {anywhere} (per axis) hold all but {box_tail:.1e} of the amplitude "
         f"of the sample frames (wanted {tail:.0e})"
         + (
-            "; the grid resolves no more"
+            "; the grid resolves no more without aliasing the equation's products"
             if any(b == limit for b, limit in zip(band, limits, strict=True))
             else ""
         )
