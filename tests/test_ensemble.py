@@ -86,8 +86,9 @@ def test_the_same_for_a_network_alone_and_for_a_learned_encoder(tmp_path, change
     problem = Problem(benchmark="advection2d")
     trained = train(tmp_path / "run", problem, settings(seed=4, seeds=2, **changes))
     assert eqx.tree_equal(load_model(tmp_path / "run").stepper, trained.stepper)
-    # The amplitudes' solve has more rounding, and a bias without a gradient follows it: one step.
-    same_as_alone(tmp_path, trained, weights=1e-3, **changes)
+    # The amplitudes' solve has more rounding, and Adam follows the sign of it where a bias has no
+    # gradient: in three steps at most three times the rate.
+    same_as_alone(tmp_path, trained, weights=3e-3, **changes)
 
 
 def test_an_interrupted_ensemble_resumes_to_the_same_bits(tmp_path, together):
