@@ -56,7 +56,9 @@ def arrays(stepper) -> list[np.ndarray]:
     return [np.asarray(a) for a in jax.tree.leaves(eqx.filter(stepper, eqx.is_inexact_array))]
 
 
-def same_as_alone(tmp_path, together: Model, weights: float = WEIGHTS, **changes) -> None:
+def same_as_alone(
+    tmp_path, together: Model, weights: float = WEIGHTS, step: float = FLOAT32, **changes
+) -> None:
     """Compare the second member with a training of its seed."""
     alone = train(
         tmp_path / "alone",
@@ -66,7 +68,7 @@ def same_as_alone(tmp_path, together: Model, weights: float = WEIGHTS, **changes
     member = together.members[1]
     for one, other in zip(arrays(member.stepper), arrays(alone.stepper), strict=True):
         np.testing.assert_allclose(one, other, atol=weights)
-    np.testing.assert_allclose(member.step(field()), alone.step(field()), atol=FLOAT32)
+    np.testing.assert_allclose(member.step(field()), alone.step(field()), atol=step)
     # The seed matters: the members are different models.
     first, second = (arrays(m.stepper.network) for m in together.members)
     assert max(np.abs(a - b).max() for a, b in zip(first, second, strict=True)) > 0.05
@@ -87,8 +89,8 @@ def test_the_same_for_a_network_alone_and_for_a_learned_encoder(tmp_path, change
     trained = train(tmp_path / "run", problem, settings(seed=4, seeds=2, **changes))
     assert eqx.tree_equal(load_model(tmp_path / "run").stepper, trained.stepper)
     # The amplitudes' solve has more rounding, and Adam follows the sign of it where a bias has no
-    # gradient: in three steps at most three times the rate.
-    same_as_alone(tmp_path, trained, weights=3e-3, **changes)
+    # gradient, which shifts a prediction as a whole: in three steps at most three times the rate.
+    same_as_alone(tmp_path, trained, weights=3e-3, step=1e-3, **changes)
 
 
 def test_an_interrupted_ensemble_resumes_to_the_same_bits(tmp_path, together):
