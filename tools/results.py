@@ -339,8 +339,8 @@ def page() -> str:
             "## Learned Gaussians\n\nThe U-Net encoder at the paper's A = 20, trained here, beside "
             "the lattice with as many Gaussians. Errors are relative to spectral derivatives, on "
             "unfiltered frames at twelve moments of test trajectories; rollouts of Φ with these Gaussians over four test trajectories "
-            "(one in 3D) and 200 steps, without an operator. In 3D only the lattice: training 8,000 "
-            "Gaussians took more than 20 GB.",
+            "(one in 3D) and 200 steps, without an operator. In 3D there are 8,000 amplitudes, too many to "
+            "solve for.",
             encoders,
         ),
         (

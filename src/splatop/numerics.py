@@ -1,5 +1,6 @@
 """Numerical settings of the embedded physics as a plain value, and the physics built from it."""
 
+import math
 from dataclasses import asdict, dataclass, replace
 from typing import Any
 
@@ -8,6 +9,7 @@ from jaxtyping import PRNGKeyArray
 
 from .benchmarks import Benchmark
 from .encoders import Encoder, LatticeEncoder, UNetEncoder
+from .encoders.solve import LARGEST_DIRECT_SOLVE
 from .equation import Equation
 from .errors import SplatopError, unknown_name
 from .gaussians import BoundedScales, ClippedScales
@@ -109,15 +111,15 @@ def build_encoder(numerics: Numerics, channels: int, *, key: PRNGKeyArray | None
     if numerics.encoder == "lattice":
         return LatticeEncoder(numerics.anchors, numerics.kernel_width)
     predicted = numerics.encoder == "unet-predicted"
+    # More than can be solved for are also too many to sum at every point.
+    local = numerics.renderer == "local" or math.prod(numerics.anchors) > LARGEST_DIRECT_SOLVE
     return UNetEncoder(
         numerics.anchors,
         channels,
         key=jax.random.key(0) if key is None else key,
         amplitudes="predicted" if predicted else "solved",
         scales=ClippedScales() if predicted else BoundedScales(),
-        renderer=LocalRenderer(numerics.window)
-        if numerics.renderer == "local"
-        else DenseRenderer(),
+        renderer=LocalRenderer(numerics.window) if local else DenseRenderer(),
     )
 
 
