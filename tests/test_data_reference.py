@@ -109,6 +109,7 @@ def test_nonlinear_reference_solves_the_equation_of_the_table(name):
     assert _relative(u, truth) > 1e-2
 
 
+@pytest.mark.slow
 def test_coarse_allen_cahn_is_the_fine_one_sampled():
     benchmark = BENCHMARKS["advection_allen_cahn2d"]
     u = _start(benchmark)

@@ -117,6 +117,7 @@ def test_a_refusal_of_the_writer_stops_the_other_process(tmp_path, single):
         assert "other settings" in err
 
 
+@pytest.mark.slow
 def test_cluster_variables_that_are_missing_or_senseless_are_named(tmp_path):
     code, _, err = run(*arguments(tmp_path / "run", "--distributed"))
     assert code == 1

@@ -123,6 +123,7 @@ def test_members_are_spread_over_devices(tmp_path):
     assert "use a multiple of 2" in err
 
 
+@pytest.mark.slow
 def test_a_step_is_the_mean_of_the_members():
     model = three()
     steps = [one.step(field()) for one in model.members]

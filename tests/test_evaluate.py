@@ -286,6 +286,7 @@ def test_only_like_is_compared_with_like(metrics):
         check_comparable([metrics, finer])
 
 
+@pytest.mark.slow
 def test_ablations_change_the_stepper_and_keep_the_weights(data):
     model = surrogate()
     u = jnp.asarray(data.array[0, 0])

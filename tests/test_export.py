@@ -105,6 +105,7 @@ def test_every_kind_exports_with_an_open_batch(kind):
         np.testing.assert_allclose(found, expected, atol=10 * ROUNDING * size)
 
 
+@pytest.mark.slow
 def test_learned_encoder_exports():
     spec = replace(SPEC, numerics=replace(SPEC.numerics, encoder="unet", anchors=(8, 8)))
     model = made(spec)

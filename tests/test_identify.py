@@ -228,6 +228,7 @@ def test_nonlinear_terms():
         assert abs(noisy.estimates[name] - value) < 4 * noisy.standard_errors[name]
 
 
+@pytest.mark.slow
 def test_an_unknown_that_enters_nonlinearly_is_found_by_the_flow():
     true = {"v": 0.3, "q": 2.2, "r": 0.5}
     equation, frames = solution("dt(u) = -v*dx(u) + r*sin(q*u)", true)

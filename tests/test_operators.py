@@ -166,6 +166,7 @@ def test_output_hardly_depends_on_resolution():
         assert errors[2] < 1e-7
 
 
+@pytest.mark.slow
 def test_transform_is_a_truncated_rfft():
     with jax.enable_x64(True):
         h = noise(7, 8, 2, 9)  # (x, y, channel, z)

@@ -280,6 +280,7 @@ def test_shift_moves_the_frame_exactly():
     np.testing.assert_allclose(moved[0], truth, atol=2e-6)
 
 
+@pytest.mark.slow
 def test_sobolev_weight_adds_the_relative_error_of_the_gradient():
     encoder, u, shift = small_unet(), front(), jnp.zeros(2)
     plain = losses.reconstruction_loss(encoder, u, shift)

@@ -331,7 +331,8 @@ def page() -> str:
         (
             "choices",
             "## What each choice buys\n\nadvection2d, 100 steps at 64² (six test trajectories at "
-            "160²), one setting changed at a time; the operator is kept whatever it does.",
+            "160²), one setting changed at a time; the operator is kept whatever it does. The preset "
+            "itself takes 620 steps at a rate of 1e-3; in these hundred, 1e-2 gets further.",
             choices,
         ),
         (
