@@ -93,31 +93,40 @@ def _lattice_modes(lattice: GaussianLattice, band: tuple[int, ...]) -> Complex[A
 
 def _explicit_modes(g: Gaussians, band: tuple[int, ...]) -> Complex[Array, "C *K"]:
     """In real numbers throughout, which XLA multiplies far faster on a CPU."""
-    planes, rows = _unit_rows(g, band)
+    planes, table = _planes(g, band)
+    amplitude = g.amplitude.T
 
-    def summed(*plane: Array) -> Float[Array, "2 k C R"]:
-        return g.amplitude.T @ rows(*plane)
+    def rows(k0: Array, cos0: Array, sin0: Array) -> Complex[Array, "k C R"]:
+        """The modes with some mode numbers along the first axis, whose phase goes with the
+        amplitude: that is one product with a table."""
+        weight = jnp.concatenate([amplitude * cos0[:, None], amplitude * sin0[:, None]], axis=1)
+        with_cos0, with_sin0 = jnp.split(weight @ table(k0), 2, axis=1)
+        cos_cos, cos_sin = jnp.split(with_cos0, 2, axis=2)
+        sin_cos, sin_sin = jnp.split(with_sin0, 2, axis=2)
+        return (cos_cos - sin_sin) - 1j * (cos_sin + sin_cos)
 
     if g.dims < 3:
-        parts = summed(*planes)
+        modes = rows(*planes)
     else:
         # In 3D the table is too large to hold, also for the backward pass.
-        one_plane = jax.checkpoint(lambda plane: summed(*(x[None] for x in plane))[:, 0])
-        parts = jnp.moveaxis(jax.lax.map(one_plane, planes), 0, 1)
-    modes = jax.lax.complex(parts[0], parts[1])
+        one_plane = jax.checkpoint(lambda plane: rows(*(x[None] for x in plane))[0])
+        modes = jax.lax.map(one_plane, planes)
     return jnp.moveaxis(modes, 0, 1).reshape(-1, *map(len, band_modes(band)))
 
 
 def fourier_basis(g: Gaussians, band: tuple[int, ...]) -> Float[Array, "2 G K"]:
     """Real and imaginary parts of each primitive's modes at unit amplitude, `K` in the order of
     `fourier_modes`."""
-    planes, rows = _unit_rows(g, band)
-    return jnp.moveaxis(rows(*planes), 1, 2).reshape(2, len(g.center), -1)
+    (k0, cos0, sin0), table = _planes(g, band)
+    cos, sin = jnp.split(table(k0), 2, axis=2)
+    cos0, sin0 = cos0[..., None], sin0[..., None]
+    parts = jnp.stack([cos0 * cos - sin0 * sin, -(cos0 * sin + sin0 * cos)])
+    return jnp.moveaxis(parts, 1, 2).reshape(2, len(g.center), -1)
 
 
-def _unit_rows(g: Gaussians, band: tuple[int, ...]):
-    """What a plane of modes needs along the first axis (mode numbers, cosines and sines), and the
-    function that makes of it the plane's modes for each primitive of unit amplitude."""
+def _planes(g: Gaussians, band: tuple[int, ...]):
+    """Planes of modes by number along the first axis, with its cosines and sines `(k, G)`, and
+    the function from such numbers to the rest of a mode at unit amplitude, `(k, G, 2 R)`."""
     first, *others = band_modes(band)
     rest = np.array(list(itertools.product(*others))).T  # (d - 1, R)
     phases = _phases(g.center, band)
@@ -125,17 +134,15 @@ def _unit_rows(g: Gaussians, band: tuple[int, ...]):
     exponents = -2 * jnp.pi**2 * g.covariance()
     volume = (2 * jnp.pi) ** (g.dims / 2) * jnp.prod(g.scale, axis=-1)
 
-    def rows(k0: Array, cos0: Array, sin0: Array) -> Float[Array, "2 k G R"]:
+    def table(k0: Array) -> Float[Array, "k G cos_and_sin"]:
         k = [k0[:, None, None], *rest]
         quadratic = sum(
             exponents[:, i, j, None] * k[i] * k[j] for i in range(g.dims) for j in range(g.dims)
         )
         bell = volume[:, None] * jnp.exp(quadratic)
-        cos0, sin0 = cos0[..., None], sin0[..., None]
-        real = bell * (cos0 * cos - sin0 * sin)
-        return jnp.stack([real, -bell * (cos0 * sin + sin0 * cos)])
+        return jnp.concatenate([bell * cos, bell * sin], axis=-1)
 
-    return (jnp.asarray(first, g.center.dtype), phases[0][0].T, phases[0][1].T), rows
+    return (jnp.asarray(first, g.center.dtype), phases[0][0].T, phases[0][1].T), table
 
 
 def _phases(center: Float[Array, "G d"], band: tuple[int, ...]) -> list[tuple[Array, Array]]:
