@@ -372,8 +372,9 @@ def page() -> str:
         ),
         (
             "bench.json",
-            "## Speed\n\n`splatop bench --json > results/bench.json`: contenders timed in turns in "
-            "one process, medians compared.",
+            "## Speed\n\n`splatop bench --json`, a group at a time (`--only`): contenders timed in turns "
+            "in one process, medians compared. The U-Net encoder solves for its amplitudes in 2D "
+            "and predicts them in 3D.",
             bench,
         ),
     ]
