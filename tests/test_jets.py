@@ -86,6 +86,7 @@ def test_predicted_amplitudes_stay_and_a_lattice_holds_the_difference():
     at_start, found = step(u, WANTED), step(later, WANTED)
     predicted = FourierRenderer()(encoder(u), WANTED, GRID, filter)
     exact = SpectralJets(GRID.lengths, filter)(later - u, WANTED)
+    assert step(u, ()).values == {}
     for d in WANTED:
         assert relative(at_start[d], predicted[d]) < 1e-9
         assert relative(found[d] - at_start[d], exact[d]) < 1e-4

@@ -42,6 +42,8 @@ def fields_of_band(
 ) -> Rendered:
     """Filtered derivatives on a grid from the modes inside the filter's band."""
     derivatives = tuple(derivatives)
+    if not derivatives:
+        return {}
     kept = _band_indices(filter.band(grid), grid)
     weights = filter.weights(grid.wavenumbers())
     factors = np.stack([derivative_symbol(d, grid)[kept] for d in derivatives])
