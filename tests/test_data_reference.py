@@ -78,6 +78,15 @@ def test_a_wave_travels_and_decays(name):
     np.testing.assert_allclose(u, wave(t), atol=1e-12)
 
 
+@pytest.mark.parametrize("points", [40, 64, 320])
+def test_every_grid_has_the_same_initial_functions(points):
+    benchmark = BENCHMARKS["advection2d"]
+    fine, other = _start(benchmark), _start(benchmark.with_points(24).with_points(points))
+    step, ours = (160 // np.gcd(160, points)), points // np.gcd(160, points)
+    # The points that both grids have: rounding of a float32 product of 160 numbers.
+    np.testing.assert_allclose(other[:, ::ours, ::ours], fine[:, ::step, ::step], atol=1e-6)
+
+
 def _oracle(benchmark, u, substeps):
     """One frame by RK4 over the benchmark's own equation with exact derivatives."""
     jets = SpectralJets(benchmark.lengths, PassThrough())
@@ -185,7 +194,7 @@ def test_allen_cahn_stays_bounded_and_lowers_its_energy():
 
     energy = np.array([free_energy(u) for u in data])
     assert (np.diff(energy) < 1e-6).all()
-    assert energy[-1] < 0.5 * energy[0]
+    assert energy[-1] < 0.7 * energy[0]
 
 
 def test_allen_cahn_of_a_constant_is_the_logistic_solution():
@@ -199,7 +208,7 @@ def test_allen_cahn_of_a_constant_is_the_logistic_solution():
 
 @pytest.mark.parametrize("name", ["burgers2d", "advection_diffusion3d"])
 def test_initial_states_are_truncated_fourier_series(name):
-    benchmark = BENCHMARKS[name].reduced()
+    benchmark = BENCHMARKS[name]
     u = np.stack([_start(benchmark, index) for index in range(8)])
     space = tuple(range(2, u.ndim))
     np.testing.assert_allclose(np.abs(u).max(axis=space), 1.0, atol=1e-6)

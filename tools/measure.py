@@ -41,8 +41,6 @@ RESOLUTIONS = (64, 96, 160, 256)
 LONG_STEPS = 1000
 # The comparison with baselines trained here, at the reduced size: the same data, loss and steps.
 REDUCED = {"points": 64, "trajectories": 64, "phases": ((0, 200),), "warmup": 25, "batch": 4}
-# Larger steps than the default for networks that have everything, or a whole term, to learn.
-RATES = {"surrogate": 1e-3, "fno": 1e-2, "unet": 3e-3, "resnet": 3e-3}
 
 # Learned geometry at the paper's A = 20, in at most half an hour each.
 ENCODED = [name for name in SHIPPED_BENCHMARKS if not get_benchmark(name).coefficient_ranges]
@@ -59,7 +57,7 @@ CHOICES: dict[str, dict[str, Any]] = {
     "no residual scaling": {"residual_scaling": False},
     "full grid, as many minutes": {"phases": ((0, 15),), "warmup": 2},
     "rate 1e-4": {"rate": 1e-4},
-    "rate 1e-2": {"rate": 1e-2},
+    "rate 1e-3": {"rate": 1e-3},
     "horizon 1": {"horizon": 1},
     "sequential coupling": {"coupling": "sequential"},
     "paper's cutoff and substeps": {
@@ -180,7 +178,7 @@ def baselines(runs: Path) -> None:
             if path.exists():
                 continue
             path.parent.mkdir(parents=True, exist_ok=True)
-            settings = replace(preset("fast", name), model=kind, rate=RATES[kind], **REDUCED)
+            settings = replace(preset("fast", name), model=kind, **REDUCED)
             model = trained(runs / "reduced" / f"{name}-{kind}", Problem(benchmark=name), settings)
             tests = ReferenceTrajectories(get_benchmark(name), points=REDUCED["points"])
             (metrics,) = evaluate_all({kind: model}, tests, also=("physics alone",)).values()
@@ -200,7 +198,7 @@ def missing_terms(runs: Path) -> None:
         if path.exists():
             continue
         path.parent.mkdir(parents=True, exist_ok=True)
-        settings = replace(preset("fast", name), drop_terms=(term,), rate=RATES["fno"], **REDUCED)
+        settings = replace(preset("fast", name), drop_terms=(term,), **REDUCED)
         model = trained(runs / "missing" / name, Problem(benchmark=name), settings)
         tests = ReferenceTrajectories(get_benchmark(name), points=REDUCED["points"])
         save_metrics(

@@ -302,8 +302,8 @@ def page() -> str:
         "marked *published* is the paper's own number; everything else was measured on two CPU cores.",
         "## The paper's protocol\n\n30 held-out trajectories, 200 steps, 160² points (64³ in 3D), "
         "one model per benchmark, trained by `splatop train NAME` (preset `fast`) with the lattice "
-        "encoder's Gaussians in Φ. Each phase of training has 256 trajectories of 50 steps on its "
-        "own grid; those of the coarse phase are other draws of the same distribution.",
+        "encoder's Gaussians in Φ. Each phase of training has 256 trajectories of 50 steps "
+        "from the same initial states, solved on its own grid.",
         headline(),
         "*Physics alone* is the same Φ without the operator. Where the equation is complete, the "
         "automatic numerics leave almost nothing for an operator to learn; it is kept only where "
@@ -324,7 +324,8 @@ def page() -> str:
         ),
         (
             "resolution",
-            "## Other grids\n\nrL2 of the same models on test data at other resolutions.",
+            "## Other grids\n\nrL2 of the same models on test data at other resolutions, from the same "
+            "initial states.",
             resolutions,
         ),
         ("long", "## A thousand steps", long_rollouts),
@@ -332,7 +333,7 @@ def page() -> str:
             "choices",
             "## What each choice buys\n\nadvection2d, 100 steps at 64² (six test trajectories at "
             "160²), one setting changed at a time; the operator is kept whatever it does. The preset "
-            "itself takes 620 steps at a rate of 1e-3; in these hundred, 1e-2 gets further.",
+            "itself takes 300 steps, the last 20 of them on the full grid.",
             choices,
         ),
         (
@@ -354,8 +355,7 @@ def page() -> str:
             "baselines",
             "## Baselines trained here\n\nAt 64², 64 training trajectories, 200 "
             "optimiser steps of batch 4, five-step rollout loss, the same for every column (learning rates "
-            "differ, `RATES` in tools/measure.py); 30 held-out "
-            "trajectories of 200 steps.",
+            "suit the network: `Settings.peak_rate`); 30 held-out trajectories of 200 steps.",
             lambda: reduced("baselines", KINDS),
         ),
         (

@@ -23,7 +23,8 @@ class Benchmark:
 
     Times and lengths are nondimensional. `coefficients` are the same for all trajectories;
     `coefficient_ranges` are drawn log-uniformly for each (appendix E), and one of the two is empty.
-    Initial conditions are zero-mean Fourier series with `|k_i| <= initial_cutoff`, largest value 1.
+    Initial conditions are zero-mean Fourier series with `|k_i| <= initial_cutoff`, largest value 1,
+    drawn on `initial_points` per axis (`points`, if 0) and the same functions on every grid.
     """
 
     name: str
@@ -38,6 +39,7 @@ class Benchmark:
     coefficient_ranges: Mapping[str, tuple[float, float]] = field(default_factory=dict)
     paper_anchors: int = 20
     initial_cutoff: int = 5
+    initial_points: int = 0
     train_trajectories: int = 256
     train_steps: int = 50
     test_trajectories: int = 30
@@ -62,14 +64,14 @@ class Benchmark:
         return Grid((self.points,) * self.dims, self.lengths)
 
     def with_points(self, points: int) -> "Benchmark":
-        """The same problem on another number of points per axis."""
+        """The same problem and the same initial conditions on another number of points per axis."""
         smallest = 2 * self.initial_cutoff + 2
         if points < smallest:
             raise SplatopError(
                 f"expected at least {smallest} points per axis, which the initial modes up to "
                 f"{self.initial_cutoff} need, got {points}: ask for more points"
             )
-        return replace(self, points=points)
+        return replace(self, points=points, initial_points=self.initial_points or self.points)
 
     def reduced(self) -> "Benchmark":
         """A size for laptops and tests: 64² or 24³ points, 64 and 8 trajectories."""

@@ -111,12 +111,17 @@ class AllenCahnReference(Stepper):
 
 
 def initial_state(benchmark: Benchmark, key: PRNGKeyArray) -> Field:
-    """A random truncated Fourier series for each channel: zero mean, largest value 1."""
+    """A random truncated Fourier series for each channel: zero mean, largest value 1.
+
+    exponax draws other series on other grids: they are drawn on one and carried to the benchmark's.
+    """
     series = exponax.ic.RandomTruncatedFourierSeries(
         benchmark.dims, cutoff=benchmark.initial_cutoff, max_one=True
     )
     keys = jax.random.split(key, benchmark.channels)
-    return jnp.concatenate([series(benchmark.points, key=k) for k in keys])
+    drawn_on = benchmark.initial_points or benchmark.points
+    drawn = jnp.concatenate([series(drawn_on, key=k) for k in keys])
+    return drawn if drawn_on == benchmark.points else resample(drawn, benchmark.grid.points)
 
 
 def draw_coefficients(benchmark: Benchmark, key: PRNGKeyArray) -> dict[str, Any]:

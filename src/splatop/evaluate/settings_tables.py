@@ -109,7 +109,7 @@ def hyperparameters_table(name: str) -> Table:
         ("Stage 2 grids (points: steps)", _phases),
         ("Stage 2 batch size", lambda s: s.batch),
         ("Stage 2 rollout length", lambda s: s.horizon),
-        ("Stage 2 peak learning rate", lambda s: s.rate),
+        ("Stage 2 peak learning rate", lambda s: s.peak_rate),
         ("Stage 2 warm-up steps", lambda s: s.warmup),
         ("Gradient clipping", lambda s: "none" if s.clip is None else s.clip),
         ("Numerics of the physics", lambda s: s.numerics),

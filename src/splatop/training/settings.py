@@ -12,6 +12,8 @@ from .losses import RECONSTRUCTIONS
 
 # Grid points of the benchmark itself, for a phase of training.
 FULL = 0
+# The largest rate of Adam in stage 2: what a small FNO takes, and convolutions do not.
+RATE, CONVOLUTIONAL_RATE = 1e-2, 3e-3
 
 
 @dataclass(frozen=True)
@@ -19,7 +21,8 @@ class Settings:
     """How to train a model. None leaves a choice to the automatic numerics (or the paper's).
 
     `phases` are (points per axis, steps) one after the other, 0 points meaning the data's own
-    grid: coarse first, then fine. `horizon` is H, the rollout length of the loss.
+    grid: coarse first, then fine. `horizon` is H, the rollout length of the loss. Without a `rate`,
+    `peak_rate` is what suits the model.
     """
 
     preset: str = "fast"
@@ -69,11 +72,11 @@ class Settings:
     reconstruction: str = "shifted"
 
     # Stage 2, the operator.
-    phases: tuple[tuple[int, int], ...] = ((64, 600), (FULL, 20))
+    phases: tuple[tuple[int, int], ...] = ((64, 280), (FULL, 20))
     batch: int = 20
     horizon: int = 5
-    rate: float = 1e-3
-    warmup: int = 60
+    rate: float | None = None
+    warmup: int = 30
     clip: float | None = 1.0
     keep_if_better: bool = True
 
@@ -99,6 +102,13 @@ class Settings:
     @property
     def steps(self) -> int:
         return sum(steps for _, steps in self.phases)
+
+    @property
+    def peak_rate(self) -> float:
+        """The largest learning rate of stage 2, at the end of its warm-up."""
+        if self.rate is not None:
+            return self.rate
+        return CONVOLUTIONAL_RATE if self.model in ("unet", "resnet") else RATE
 
     @property
     def members(self) -> int:
@@ -158,6 +168,7 @@ PRESETS: dict[str, Settings] = {
         encoder_warmup=0,
         reconstruction="observed",
         phases=((FULL, 10_000),),
+        rate=1e-3,
         warmup=2_000,
         clip=None,
         keep_if_better=False,

@@ -178,7 +178,7 @@ def train_operator(stepper: Any, session: Session) -> Any:
         scale = model.scale if isinstance(model, Surrogate) else model.spread
         return batch_rollout_loss(model, *batch, scale=scale)
 
-    schedule = warmup_cosine(settings.rate, warmup=settings.warmup, steps=settings.steps)
+    schedule = warmup_cosine(settings.peak_rate, warmup=settings.warmup, steps=settings.steps)
 
     def describe(step: int) -> str:
         points = next(p for p, begin, end in _phase_ranges(settings) if begin <= step < end)
