@@ -24,6 +24,9 @@ from .stepper import Coefficients
 
 # Amplitude that may lie outside the kept band, relative to the whole.
 TAIL = 1e-5
+# The highest mode kept of an equation with products, in parts of the points: next to the highest
+# mode of the grid its products can no longer leave.
+WIDEST = 0.45
 # Error of the derivatives inside the band, relative: a few rounding errors of float32.
 DERIVATIVE_TOLERANCE = 1e-5
 # Error of time integration over one frame, relative: 200 frames add up to at most 4e-4.
@@ -76,8 +79,8 @@ def choose_numerics(
 def _choose_band(equation: Equation, frames: np.ndarray, grid: Grid, tail: float):
     energy = _mode_energy(frames, grid)
     modes = [np.abs(k) for k in grid.modes()]
-    degree = max(1, int(min(equation.degree, 3)))
-    limits = [(n - 1) // 2 if degree == 1 else n // (degree + 1) for n in grid.points]
+    linear = equation.degree <= 1
+    limits = [(n - 1) // 2 if linear else int(WIDEST * n) for n in grid.points]
     band = tuple(
         min(limit, _least_band(energy, mode, tail / math.sqrt(grid.dims)))
         for limit, mode in zip(limits, modes, strict=True)
@@ -96,7 +99,7 @@ def _choose_band(equation: Equation, frames: np.ndarray, grid: Grid, tail: float
         f"band: modes up to {anywhere} (per axis) hold all but {box_tail:.1e} of the amplitude "
         f"of the sample frames (wanted {tail:.0e})"
         + (
-            "; the grid resolves no more without aliasing the equation's products"
+            "; the data fill the grid, which resolves no more"
             if any(b == limit for b, limit in zip(band, limits, strict=True))
             else ""
         )

@@ -10,10 +10,9 @@ from .app import app, console
 
 BENCHMARK = "burgers2d"
 # Reduced Burgers: 64² points, 32 trajectories; the same data, loss, batch and about as many
-# minutes. The FNO has everything to learn: more and larger steps than a tiny residual asks for.
+# minutes. The FNO has everything to learn: more steps than a tiny residual asks for.
 SIZE = {"points": 64, "trajectories": 32, "batch": 10}
 STEPS = {"surrogate": 100, "fno": 1000}
-RATES = {"surrogate": 1e-3, "fno": 1e-2}
 TEST_TRAJECTORIES = 6
 TEST_STEPS = 200
 
@@ -40,9 +39,7 @@ def demo(
             continue
         console.rule(f"training: {name}")
         steps = STEPS[name]
-        settings = replace(
-            base, model=name, phases=((0, steps),), warmup=steps // 8, rate=RATES[name]
-        )
+        settings = replace(base, model=name, phases=((0, steps),), warmup=steps // 8)
         with TrainingProgress() as progress:
             train(
                 folder,
