@@ -6,6 +6,7 @@ from typing import Annotated, Any
 
 import typer
 from rich.console import Console
+from rich.table import Table
 
 from .._version import __version__
 from ..errors import SplatopError
@@ -37,6 +38,14 @@ def _root(
     ] = False,
 ) -> None:
     pass
+
+
+def numbers_table(*columns: str) -> Table:
+    """A table of names and numbers that fits 80 columns: no borders, and no name cut short."""
+    table = Table(box=None, pad_edge=False, padding=(0, 1, 0, 0))
+    for index, column in enumerate(columns):
+        table.add_column(column, no_wrap=True, justify="right" if index else "left")
+    return table
 
 
 def print_json(value: Any) -> None:

@@ -8,7 +8,6 @@ from pathlib import Path
 from typing import Annotated, Any
 
 import typer
-from rich.table import Table as RichTable
 
 from ..benchmarks import get_benchmark
 from ..data import Trajectories
@@ -29,7 +28,7 @@ from ..evaluate.tables import (
     with_physics_alone,
 )
 from ..model import Model, load_model, shipped_models
-from .app import JsonOption, app, console, print_json
+from .app import JsonOption, app, console, numbers_table, print_json
 from .data import open_data, progress_bar
 
 
@@ -133,10 +132,9 @@ def _evaluate_shipped(trajectories: int | None, *, json: bool, out: Path | None)
     if json:
         print_json(content)
         return
-    table = RichTable(box=None, pad_edge=False, padding=(0, 1, 0, 0))
-    columns = ("model", "rL2, now", "rL2, recorded", "physics alone, now", "paper, published")
-    for index, column in enumerate(columns):
-        table.add_column(column, no_wrap=True, justify="right" if index else "left")
+    table = numbers_table(
+        "model", "rL2, now", "rL2, recorded", "physics alone, now", "paper, published"
+    )
     for one in several:
         paper = published_rollout(one.name).get("surrogate")
         alone = one.found.physics_alone
@@ -202,9 +200,7 @@ def _test_set(
 
 def print_metrics(several: list[Metrics]) -> None:
     """A table of the measured models, each surrogate with its physics, and the published ones."""
-    table = RichTable(box=None, pad_edge=False, padding=(0, 1, 0, 0))
-    for index, column in enumerate(ROLLOUT_COLUMNS):
-        table.add_column(column, no_wrap=True, justify="right" if index else "left")
+    table = numbers_table(*ROLLOUT_COLUMNS)
     for metrics in with_physics_alone(several):
         table.add_row(*rollout_row(metrics), style=None if metrics in several else "dim")
     published = published_rollout(several[0].benchmark)
