@@ -27,6 +27,7 @@ from splatop.grid import Grid
 from splatop.model import Model
 from splatop.solver import solve_trajectories
 from splatop.training import Problem, Settings, preset, train
+from splatop.tune import WIDEST
 
 ROOT = Path(__file__).resolve().parent.parent
 RESULTS = ROOT / "results" / "examples.json"
@@ -232,19 +233,16 @@ def page(results: dict[str, Any]) -> str:
         "and the same five-step rollout loss. Errors are mean rL2 over "
         f"{one['test_trajectories']} held-out trajectories and all their steps. *Physics alone* is "
         "the surrogate without its operator: the same band, Gaussians and substeps. One training "
-        f"took {60 * min(minutes):.0f} to {60 * max(minutes):.0f} s on one core.",
+        f"took {60 * min(minutes):.0f} to {60 * max(minutes):.0f} s on two cores.",
         "## The whole equation",
         table(HEADER, complete),
         f"With the whole equation and automatic numerics the surrogate beats both in {won} of "
         f"{len(results)} examples. In {exact} the physics alone is below {ROUNDING:.0e}, where "
         "float32 rounding begins: nothing is left to learn, the operator is left out, and the "
-        "surrogate is its physics. Where the physics is well above that (Gray-Scott, "
-        "Navier-Stokes, FitzHugh-Nagumo, the varying velocity), its band is what limits it: the "
-        "automatic numerics keep modes up to a third of the points per axis for quadratic terms "
-        "and a quarter for cubic ones, and these small grids hold more than that; a wider band "
-        "lowers the error in all four. An operator of eight modes, trained this shortly, puts back "
-        "little of what lies outside the band. The FNO alone, which has to learn the "
-        "equation from the same data, is behind by the factor that can be read off.",
+        "surrogate is its physics. Elsewhere the small grid is the limit: its data reach beyond "
+        f"the modes kept, at most {WIDEST:g} of the points per axis, and an operator of few modes, "
+        "trained this shortly, puts back little of what lies there. The FNO alone, which has to "
+        "learn the equation from the same data, is behind by the factor that can be read off.",
         "## One term that the physics is not told",
         table(HEADER, partial),
         "Here learning has something to do: the equation's term named in the row is left out of "
