@@ -16,6 +16,8 @@ import jax
 import pytest
 from hypothesis import settings
 
+from splatop.cli import main
+
 # The same examples every time, and no deadline: the first one also compiles.
 settings.register_profile("splatop", deadline=None, derandomize=True, max_examples=12)
 settings.load_profile("splatop")
@@ -26,3 +28,18 @@ def x64():
     """Double precision for the duration of one test."""
     with jax.enable_x64(True):
         yield
+
+
+@pytest.fixture
+def splatop(monkeypatch, capsys, tmp_path):
+    """Run the command in a folder of its own: exit code, standard output, standard error."""
+    monkeypatch.chdir(tmp_path)
+
+    def run(*arguments):
+        monkeypatch.setattr("sys.argv", ["splatop", *map(str, arguments)])
+        with pytest.raises(SystemExit) as ended:
+            main()
+        captured = capsys.readouterr()
+        return ended.value.code, captured.out, captured.err
+
+    return run

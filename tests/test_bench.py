@@ -26,12 +26,9 @@ PROMISED = {
     "training": ("train_step_speedup", "data_batch_over_train_step"),
 }
 
-SLOW = ("render", "training", "operators")
 
-
-@pytest.mark.parametrize(
-    "name", [pytest.param(n, marks=pytest.mark.slow if n in SLOW else ()) for n in PROMISED]
-)
+@pytest.mark.slow
+@pytest.mark.parametrize("name", PROMISED)
 def test_the_keys_that_are_promised(name):
     settings = {"render": {"anchors": 12}, "training": {"batch": 2}}.get(name, {})
     found = bench.GROUPS[name](repeats=1, points=36, **settings)

@@ -6,25 +6,9 @@ import numpy as np
 import pytest
 
 from splatop.benchmarks import BENCHMARKS
-from splatop.cli import main
 from splatop.data import ArrayTrajectories, generate, in_memory, open_trajectories, summarize
 from splatop.grid import Grid
 from test_data_files import states
-
-
-@pytest.fixture
-def splatop(monkeypatch, capsys, tmp_path):
-    """Run the command in a folder of its own: exit code, standard output, standard error."""
-    monkeypatch.chdir(tmp_path)
-
-    def run(*arguments):
-        monkeypatch.setattr("sys.argv", ["splatop", *map(str, arguments)])
-        with pytest.raises(SystemExit) as ended:
-            main()
-        captured = capsys.readouterr()
-        return ended.value.code, captured.out, captured.err
-
-    return run
 
 
 def test_what_a_file_holds_is_shown_as_it_is(splatop, tmp_path):

@@ -14,7 +14,7 @@ from splatop.training.checkpoints import Checkpoints
 # Without advection the physics misses most of the step, so that the loss is of order one and its
 # rounding error that of the sums themselves.
 OPTIONS = ("--drop-term", "advection")
-SETTINGS = {"phases": "0:12", "checkpoint_every": 4}
+SETTINGS = {"phases": "0:12", "rate": 1e-3, "checkpoint_every": 4}
 # Added to the flags of these tests: another level of optimisation would round differently.
 TWO_DEVICES = {"XLA_FLAGS": f"{os.environ['XLA_FLAGS']} --xla_force_host_platform_device_count=2"}
 ENCODER = {"encoder": "unet", "anchors": 8, "encoder_steps": 6, "encoder_batch": 4}
@@ -95,6 +95,7 @@ def test_a_batch_that_devices_cannot_share_is_refused(tmp_path):
     assert "use a multiple of 2" in err
 
 
+@pytest.mark.slow
 def test_two_processes_train_like_one_and_one_of_them_writes(tmp_path, single):
     folder = tmp_path / "run"
     first, second = finish(start_two(*arguments(folder, "--distributed")))
@@ -110,6 +111,7 @@ def test_two_processes_train_like_one_and_one_of_them_writes(tmp_path, single):
         np.testing.assert_allclose(weights[name], tensor, atol=1e-4)
 
 
+@pytest.mark.slow
 def test_a_refusal_of_the_writer_stops_the_other_process(tmp_path, single):
     ended = finish(start_two(*arguments(single, "--distributed", rate=0.5)))
     assert [code for code, _, _ in ended] == [1, 1]

@@ -190,6 +190,7 @@ def test_every_table_and_figure_of_the_paper_has_a_name():
         assert name in ITEMS
 
 
+@pytest.mark.slow
 def test_all_of_it_comes_from_saved_files_alone(shelf, nothing_is_made, monkeypatch):
     monkeypatch.setitem(RC, "savefig.dpi", 40)
     done = reproduce(["all"], shelf, preset="smoke", size=Size(COUNT, STEPS))

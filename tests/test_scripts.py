@@ -30,7 +30,10 @@ def test_every_example_is_here_and_short():
         assert len(path.read_text().splitlines()) <= 40, path.name
 
 
-@pytest.mark.parametrize("name", SMALL)
+@pytest.mark.parametrize(
+    "name",
+    [pytest.param(n, marks=() if n == "equation_as_text" else pytest.mark.slow) for n in SMALL],
+)
 def test_example(name, capsys):
     sizes, bound = SMALL[name]
     assert main_of(name)(**sizes) < bound

@@ -11,11 +11,12 @@ from splatop.training import Problem, preset
 from splatop.training.prepare import prepare
 
 EXPECTED = [name for name in BENCHMARKS if name != "burgers2d_conservative"]
-IN_3D = [name for name in EXPECTED if get_benchmark(name).dims == 3]
+# One whose operator was kept and one whose was not; `make test-all` does the others.
+QUICK = ("advection2d", "burgers2d")
 
 
-def by_size(names):
-    return [pytest.param(n, marks=pytest.mark.slow if n in IN_3D else ()) for n in names]
+def slow_but(quick, names):
+    return [pytest.param(n, marks=() if n in quick else pytest.mark.slow) for n in names]
 
 
 def test_every_benchmark_has_its_model():
@@ -37,7 +38,7 @@ def test_recorded_scores_beat_the_paper_tenfold(name):
         assert metrics.representation[error] < published
 
 
-@pytest.mark.parametrize("name", by_size(EXPECTED))
+@pytest.mark.parametrize("name", slow_but(QUICK, EXPECTED))
 def test_fresh_trajectories_give_the_recorded_scores(name):
     again = remeasure(name, trajectories=1)
     # Rounding differs between machines, and is a good part of an error of 1e-5.
@@ -48,7 +49,7 @@ def test_fresh_trajectories_give_the_recorded_scores(name):
         assert again.found.rl2_mean < 0.01 * fno.rl2[0]
 
 
-@pytest.mark.parametrize("name", by_size(EXPECTED))
+@pytest.mark.parametrize("name", slow_but(QUICK, EXPECTED))
 def test_automatic_numerics_are_those_that_were_recorded(name, tmp_path):
     """The choice from the training data of today equals the one that the model was trained with."""
     settings = preset("fast", name)

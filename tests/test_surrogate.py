@@ -127,7 +127,10 @@ def gradients(model, window):
     return eqx.filter_jit(jax.grad(loss))(arrays, rest)
 
 
-@pytest.mark.parametrize("coupling", COUPLINGS)
+@pytest.mark.parametrize(
+    "coupling",
+    [pytest.param(c, marks=() if c == "parallel" else pytest.mark.slow) for c in COUPLINGS],
+)
 def test_every_network_parameter_learns_and_nothing_else_does(coupling):
     conditioning = Conditioning(("c", "nu"), [0.01, 2e-3], [0.02, 1e-3])
     numerics = replace(NUMERICS, encoder="unet", anchors=(8, 8))
@@ -155,11 +158,12 @@ def test_gradient_passes_through_the_physics_only_on_request(through):
     model = trained(surrogate(through_physics=through))
     u, target = smooth_field(1), smooth_field(2)
 
+    @jax.jit
     def loss(nu):
         after = rollout(model, u, {"c": 0.02, "nu": nu}, steps=2)
         return jnp.mean((after - target) ** 2)
 
-    slope = float(jax.grad(loss)(1e-3))
+    slope = float(jax.jit(jax.grad(loss))(1e-3))
     if not through:
         assert slope == 0.0
         return

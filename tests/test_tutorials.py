@@ -16,8 +16,6 @@ from splatop.grid import Grid
 FOLDER = Path(__file__).parent.parent / "docs" / "tutorials"
 TUTORIALS = sorted(path.stem for path in FOLDER.glob("*.md"))
 
-QUICK = "inside_jax"  # the others compile for half a minute each
-
 
 def prepare_own_data():
     """What the page calls the reader's own: an array, and trajectories to test on."""
@@ -69,9 +67,8 @@ def run_commands(text, monkeypatch):
         assert not end.value.code, line
 
 
-@pytest.mark.parametrize(
-    "name", [pytest.param(n, marks=() if n == QUICK else pytest.mark.slow) for n in TUTORIALS]
-)
+@pytest.mark.slow  # half a minute each
+@pytest.mark.parametrize("name", TUTORIALS)
 def test_tutorial(name, monkeypatch, tmp_path, capsys):
     page = (FOLDER / f"{name}.md").read_text()
     monkeypatch.chdir(tmp_path)

@@ -168,14 +168,19 @@ def _choose_anchors(
     wanted = sorted({*gradient(grid.dims), laplacian(grid.dims)})
     exact = SpectralJets(grid.lengths, build_filter(numerics, grid.dims))
     sample = _some(frames)
-    truth = jax.vmap(lambda u: exact(u, wanted).values)(sample)
+
+    @eqx.filter_jit
+    def derivatives(jets):
+        return jax.vmap(lambda u: jets(u, wanted).values)(sample)
+
+    truth = derivatives(exact)
     best, best_error = numerics, math.inf
     for margin in (4, 6, 8, 12, 16, 24, 32):
         anchors = tuple(min(n, 2 * b + margin) for n, b in zip(grid.points, band, strict=True))
         for width in (1.2, 1.0, 1.5):
             trial = replace(numerics, anchors=anchors, kernel_width=width)
             jets = build_jets(trial, channels, lengths=grid.lengths)
-            found = jax.vmap(lambda u, jets=jets: jets(u, wanted).values)(sample)
+            found = derivatives(jets)
             error = max(
                 float(jnp.linalg.norm(found[d] - truth[d]) / jnp.linalg.norm(truth[d]))
                 for d in wanted

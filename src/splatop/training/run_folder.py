@@ -127,13 +127,18 @@ def claim(folder: Path, identity: dict[str, Any], *, resume: bool) -> dict[str, 
     return held
 
 
+def _as_typed(value: Any) -> str:
+    """A setting as `--set` takes it."""
+    return "none" if value is None else repr(value)
+
+
 def _differences(held: dict[str, Any], asked: dict[str, Any]) -> list[str]:
     found = []
     for part in asked:
         before, after = held.get(part), asked[part]
         if isinstance(before, dict) and isinstance(after, dict):
             found += [
-                f"{key} was {before.get(key)!r}, now {after.get(key)!r}"
+                f"{key} was {_as_typed(before.get(key))}, now {_as_typed(after.get(key))}"
                 for key in sorted(set(before) | set(after))
                 if before.get(key) != after.get(key)
             ]
