@@ -1,10 +1,12 @@
 """The data commands as a user types them."""
 
 import json
+import runpy
 
 import numpy as np
 import pytest
 
+from splatop import __version__
 from splatop.benchmarks import BENCHMARKS
 from splatop.data import ArrayTrajectories, generate, in_memory, open_trajectories, summarize
 from splatop.grid import Grid
@@ -16,6 +18,14 @@ def test_what_a_file_holds_is_shown_as_it_is(splatop, tmp_path):
     code, out, err = splatop("inspect", tmp_path / "passwd")
     assert (code, out) == (1, "")
     assert "it begins with b'[red]:x:'" in err
+
+
+def test_the_module_is_the_command(monkeypatch, capsys):
+    monkeypatch.setattr("sys.argv", ["splatop", "--version"])
+    with pytest.raises(SystemExit) as ended:
+        runpy.run_module("splatop", run_name="__main__")
+    assert not ended.value.code
+    assert __version__ in capsys.readouterr().out
 
 
 def test_benchmarks(splatop):
