@@ -133,6 +133,15 @@ def test_more_amplitudes_than_can_be_solved_for_are_refused(tmp_path):
     assert not (tmp_path / "run").exists()
 
 
+def test_rates_suit_the_network():
+    fast = preset("fast")
+    assert fast.peak_rate == 1e-2
+    assert replace(fast, hidden=18).peak_rate == pytest.approx(1e-2 / 3)
+    assert replace(fast, model="resnet").peak_rate == 3e-3
+    assert replace(fast, model="unet", tenfold=True).peak_rate == pytest.approx(1e-3)
+    assert replace(fast, hidden=18, rate=0.5).peak_rate == 0.5
+
+
 def test_unknown_presets_name_the_nearest():
     with pytest.raises(SplatopError, match="did you mean 'smoke'"):
         preset("smok")

@@ -12,8 +12,10 @@ from .losses import RECONSTRUCTIONS
 
 # Grid points of the benchmark itself, for a phase of training.
 FULL = 0
-# The largest rate of Adam in stage 2: what a small FNO takes, and convolutions do not.
+# The largest rate of Adam in stage 2, for the paper's FNO of 6 channels and for its convolutional
+# networks. It goes with one over the width.
 RATE, CONVOLUTIONAL_RATE = 1e-2, 3e-3
+RATED_CHANNELS = 6
 
 
 @dataclass(frozen=True)
@@ -108,7 +110,10 @@ class Settings:
         """The largest learning rate of stage 2, at the end of its warm-up."""
         if self.rate is not None:
             return self.rate
-        return CONVOLUTIONAL_RATE if self.model in ("unet", "resnet") else RATE
+        wider = max(1.0, self.hidden / RATED_CHANNELS)
+        if self.tenfold:  # ten times the parameters are about three times the channels
+            wider = 3.0
+        return (CONVOLUTIONAL_RATE if self.model in ("unet", "resnet") else RATE) / wider
 
     @property
     def members(self) -> int:
