@@ -34,11 +34,11 @@ RESULTS = ROOT / "results" / "examples.json"
 PAGE = ROOT / "docs" / "examples.md"
 
 TRAIN, TEST = 12, 4
-_COMMON = replace(preset("fast"), batch=8, warmup=20, checkpoint_every=10_000)
+_COMMON = replace(preset("fast"), batch=4, warmup=20, checkpoint_every=10_000)
 # In 1D a step costs little, and solitons need their modes.
 SETTINGS = {
     1: replace(_COMMON, phases=((0, 1500),), modes=24, hidden=16),
-    2: replace(_COMMON, phases=((0, 200),), modes=8),
+    2: replace(_COMMON, phases=((0, 120),), modes=8),
 }
 # Terms that the physics is not told, one at a time.
 DROPPED = {

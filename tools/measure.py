@@ -125,7 +125,7 @@ def providers(runs: Path) -> None:
             if not path.exists():
                 path.parent.mkdir(parents=True, exist_ok=True)
                 model = ablate(load_model(name), Ablation(jets=jets))
-                count = 30 if get_benchmark(name).dims == 2 else 6
+                count = 10 if get_benchmark(name).dims == 2 else 4
                 tests = ReferenceTrajectories(get_benchmark(name), trajectories=count)
                 save_metrics(path, evaluate(model, tests, name=f"{name}, {jets}", also=()))
                 log(path)
@@ -187,23 +187,29 @@ def baselines(runs: Path) -> None:
 
 
 def missing_terms(runs: Path) -> None:
-    """Physics without one term: truncated physics, FNO alone, and both together, at 64²."""
+    """Physics without one term: truncated physics, FNO alone, and both together, at 64².
+
+    Burgers without diffusion also with the steps and the batch of the preset.
+    """
+    longer = {**REDUCED, "phases": ((0, preset("fast").steps),), "batch": preset("fast").batch}
     cases = {
-        "advection_allen_cahn2d": "reaction",
-        "burgers2d": "diffusion",
-        "advection_diffusion2d": "diffusion",
+        "advection_allen_cahn2d": ("advection_allen_cahn2d", "reaction", REDUCED),
+        "burgers2d": ("burgers2d", "diffusion", REDUCED),
+        "burgers2d-longer": ("burgers2d", "diffusion", longer),
+        "advection_diffusion2d": ("advection_diffusion2d", "diffusion", REDUCED),
     }
-    for name, term in cases.items():
-        path = RESULTS / "missing" / f"{name}.surrogate.json"
+    for case, (name, term, sizes) in cases.items():
+        path = RESULTS / "missing" / f"{case}.surrogate.json"
         if path.exists():
             continue
         path.parent.mkdir(parents=True, exist_ok=True)
-        settings = replace(preset("fast", name), drop_terms=(term,), **REDUCED)
-        model = trained(runs / "missing" / name, Problem(benchmark=name), settings)
+        settings = replace(preset("fast", name), drop_terms=(term,), **sizes)
+        model = trained(runs / "missing" / case, Problem(benchmark=name), settings)
         tests = ReferenceTrajectories(get_benchmark(name), points=REDUCED["points"])
-        save_metrics(
-            path, evaluate(model, tests, name=f"{name} without {term}", also=("physics alone",))
-        )
+        label = f"{name} without {term}"
+        if sizes is longer:
+            label += f", {settings.steps} steps of batch {settings.batch}"
+        save_metrics(path, evaluate(model, tests, name=label, also=("physics alone",)))
         log(path)
 
 
