@@ -229,8 +229,8 @@ def page(results: dict[str, Any]) -> str:
         "`python tools/examples.py` measures. The equations, boxes, numbers and initial states are "
         "those of `splatop.equation.EXAMPLES` ([equations](equations.md)).",
         f"Each: {one['train_trajectories']} training trajectories, and for the surrogate and the "
-        f"FNO alone the same network, the same number of optimiser steps of batch {one['batch']} "
-        "and the same five-step rollout loss. Errors are mean rL2 over "
+        "FNO alone the same network, the same optimiser steps and batches, and the same five-step "
+        "rollout loss. Errors are mean rL2 over "
         f"{one['test_trajectories']} held-out trajectories and all their steps. *Physics alone* is "
         "the surrogate without its operator: the same band, Gaussians and substeps. One training "
         f"took {60 * min(minutes):.0f} to {60 * max(minutes):.0f} s on two cores.",
@@ -261,7 +261,7 @@ def page(results: dict[str, Any]) -> str:
                 "points",
                 "Δt",
                 "test steps",
-                "optimiser steps",
+                "optimiser steps x batch",
                 "FNO modes, channels",
                 "chosen by the program",
             ],
@@ -272,7 +272,7 @@ def page(results: dict[str, Any]) -> str:
                     " × ".join(map(str, r["points"])),
                     f"{r['dt']:g}",
                     str(r["test_steps"]),
-                    str(r["optimiser_steps"]),
+                    f"{r['optimiser_steps']} x {r['batch']}",
                     f"{r['modes']}, {r['hidden']}",
                     _numerics(r["complete"]["numerics"]),
                 ]
