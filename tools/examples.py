@@ -14,6 +14,7 @@ import sys
 import tempfile
 from dataclasses import replace
 from pathlib import Path
+from statistics import median
 from typing import Any
 
 import jax
@@ -232,8 +233,8 @@ def page(results: dict[str, Any]) -> str:
         "FNO alone the same network, the same optimiser steps and batches, and the same five-step "
         "rollout loss. Errors are mean rL2 over "
         f"{one['test_trajectories']} held-out trajectories and all their steps. *Physics alone* is "
-        "the surrogate without its operator: the same band, Gaussians and substeps. One training "
-        f"took {60 * min(minutes):.0f} to {60 * max(minutes):.0f} s on two cores.",
+        "the surrogate without its operator: the same band, Gaussians and substeps. Half of "
+        f"the trainings took less than {60 * median(minutes):.0f} s on two cores.",
         "## The whole equation",
         table(HEADER, complete),
         f"With the whole equation and automatic numerics the surrogate beats both in {won} of "
