@@ -48,6 +48,9 @@ def complete_or_absent(path: str | Path, *, expected_bytes: int = 0) -> Iterator
             f"the disk is full: {path} was not written ({_gigabytes(expected_bytes)} needed); "
             "make room and start again"
         ) from error
+    except KeyboardInterrupt:
+        partial.unlink(missing_ok=True)  # also between its making and our holding it
+        raise
     finally:
         if held is not None:
             partial.unlink(missing_ok=True)
