@@ -24,8 +24,9 @@ from .stepper import Coefficients
 
 # Amplitude that may lie outside the kept band, relative to the whole.
 TAIL = 1e-5
-# The highest mode kept of an equation with products, in parts of the points: next to the highest
-# mode of the grid its products can no longer leave.
+# The highest mode kept of an equation with products, as a part of the points. The working grid is
+# fine enough for the products; modes closer to the grid's highest are noise and aliases as often as
+# data.
 WIDEST = 0.45
 # Error of the derivatives inside the band, relative: a few rounding errors of float32.
 DERIVATIVE_TOLERANCE = 1e-5
