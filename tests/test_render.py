@@ -423,17 +423,23 @@ def test_filters_apply_to_local_rendering():
         np.testing.assert_array_equal(found[d], filter(raw[d], grid.lengths))
 
 
-def test_local_rendering_is_linear_in_the_amplitudes():
-    # An iterative solve transposes it.
-    g = random_gaussians((6, 6))
-    grid = Grid.unit(13, 2)
+# Cells with equally many pixels, and cells with one or two along an axis.
+@pytest.mark.parametrize("anchors, points", [((6, 6), (12, 12)), ((4, 6, 5), (7, 12, 5))])
+def test_kept_kernels_render_and_transpose(anchors, points):
+    # An iterative solve does both.
+    g = random_gaussians(anchors, channels=2)
+    g = g.with_amplitude(g.amplitude, jnp.zeros(2))
+    which, grid = value(len(points)), Grid(points, (1.0,) * len(points))
+    w = jnp.asarray(np.random.default_rng(0).normal(size=(2, *points)), jnp.float32)
 
-    def field_of(amplitude):
-        return LOCAL(g.with_amplitude(amplitude, jnp.zeros(1)), [value(2)], grid)[value(2)]
+    @jax.jit
+    def both(g, w):
+        kernels = LOCAL.kernels(g, points)
+        return kernels(g.amplitude), jax.linear_transpose(kernels, g.amplitude)(w)[0]
 
-    w = jnp.asarray(np.random.default_rng(0).normal(size=(1, 13, 13)), jnp.float32)
-    (transposed,) = jax.jit(jax.linear_transpose(field_of, g.amplitude))(w)
-    assert float(jnp.vdot(jax.jit(field_of)(g.amplitude), w)) == pytest.approx(
+    rendered, transposed = both(g, w)
+    assert relative(rendered, render(LOCAL, g, [which], grid)[which]) < 1e-6
+    assert float(jnp.vdot(rendered, w)) == pytest.approx(
         float(jnp.vdot(g.amplitude, transposed)), rel=1e-4
     )
 

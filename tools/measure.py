@@ -47,7 +47,7 @@ ENCODED = [name for name in SHIPPED_BENCHMARKS if not get_benchmark(name).coeffi
 ENCODED.sort(key=lambda name: (get_benchmark(name).dims, name != "advection_allen_cahn2d"))
 ENCODER_TRAINING: dict[int, dict[str, Any]] = {
     2: {"encoder_steps": 300, "model": "physics"},
-    3: {"encoder_steps": 40, "encoder_batch": 2, "model": "physics"},
+    3: {"encoder_steps": 60, "encoder_batch": 2, "model": "physics"},
 }
 # Sharp interfaces are where geometry has most to learn.
 ENCODER_STEPS = {"advection_allen_cahn2d": 2000, "burgers2d": 600}
@@ -264,15 +264,11 @@ def choices(runs: Path) -> None:
 
 
 def encoders(runs: Path) -> None:
-    """Gaussians at A = 20: learned with solved amplitudes, predicted ones, and the lattice.
-
-    In 3D no solved amplitudes: there are 8,000 of them.
-    """
+    """Gaussians at A = 20: learned with solved amplitudes, predicted ones, and the lattice."""
     for name in ENCODED:
         benchmark = get_benchmark(name)
         flat = benchmark.dims == 2
-        kinds = ("lattice", "unet-predicted", *(["unet"] if flat else []))
-        for kind in kinds:
+        for kind in ("lattice", "unet-predicted", "unet"):
             path = RESULTS / "encoders" / f"{name}.{kind}.json"
             if path.exists():
                 continue

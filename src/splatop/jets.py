@@ -99,8 +99,8 @@ class SplatJets(JetProvider):
     """Derivatives of the Gaussians that an encoder makes of the state, in closed form.
 
     With `hold_geometry` a step's first stage decides the primitives' geometry and later stages
-    only solve for amplitudes, or add to predicted ones what a lattice holds of the difference;
-    otherwise every stage encodes anew, as in the paper.
+    only solve for amplitudes, or, where those are predicted or too many, add what a lattice holds
+    of the difference; otherwise every stage encodes anew, as in the paper.
     """
 
     encoder: Encoder
@@ -121,14 +121,14 @@ class SplatJets(JetProvider):
             return self
         grid = Grid(tuple(u.shape[1:]), self.lengths)
         band = self.filter.band(grid)
+        fourier = isinstance(self.renderer, FourierRenderer)
+        if fourier and isinstance(self.encoder, UNetEncoder) and not self.encoder.solves_directly:
+            return _IncrementJets.of(self.encoder, u, grid, band, self.filter)
         encoder = self.encoder.hold(u)
-        if isinstance(self.renderer, FourierRenderer):
-            if isinstance(encoder, HeldGeometry):
-                # One matrix instead of two where the band holds fewer numbers than amplitudes do.
-                if 2 * math.prod(map(len, band_modes(band))) <= len(encoder.geometry.center):
-                    return _HeldJets.of(encoder, grid, band, self.filter)
-            elif isinstance(encoder, UNetEncoder):
-                return _IncrementJets.of(encoder, u, grid, band, self.filter)
+        if fourier and isinstance(encoder, HeldGeometry):
+            # One matrix instead of two where the band holds fewer numbers than amplitudes do.
+            if 2 * math.prod(map(len, band_modes(band))) <= len(encoder.geometry.center):
+                return _HeldJets.of(encoder, grid, band, self.filter)
         return SplatJets(
             encoder=encoder, lengths=self.lengths, filter=self.filter, renderer=self.renderer
         )
@@ -172,8 +172,8 @@ class _HeldJets(JetProvider):
 
 
 class _IncrementJets(JetProvider):
-    """The same where a network gives the amplitudes too: its Gaussians of the step's first state,
-    and those of a lattice for what later stages differ by."""
+    """The same where amplitudes are predicted, or too many to solve for in every stage: the
+    Gaussians of the step's first state, and those of a lattice for what later stages differ by."""
 
     start: Field
     modes: Complex[Array, "C *K"]

@@ -5,12 +5,13 @@ wide they are. At the optimum the loss gradient with respect to the geometry nee
 of the solve: the amplitudes are stopped.
 """
 
+from collections.abc import Callable
+
 import jax
 import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Float
 
-from ..derivative import value
 from ..errors import SplatopError, check_finite, is_concrete
 from ..gaussians import GaussianLattice, Gaussians
 from ..grid import Grid
@@ -26,7 +27,8 @@ RIDGE = 1e-5
 
 # Above this many primitives (all of 3D) the normal matrix is not formed.
 LARGEST_DIRECT_SOLVE = 2500
-CG_ITERATIONS = 40
+CG_ITERATIONS = 20
+PRECONDITIONER_FLOOR = 0.1
 
 
 def least_squares(
@@ -104,28 +106,50 @@ def modes_of_samples(
 def _solve_iteratively(
     gaussians: Gaussians, target: Field, renderer: LocalRenderer, ridge: float
 ) -> Float[Array, "G C"]:
-    """Conjugate gradients on the normal equations, rendering locally in each iteration."""
-    which = value(gaussians.dims)
-    grid = Grid(tuple(target.shape[1:]), (1.0,) * gaussians.dims)
-
-    def render(amplitude):
-        zero = jnp.zeros_like(gaussians.offset)
-        return renderer(gaussians.with_amplitude(amplitude, zero), [which], grid)[which]
-
-    start = jnp.zeros_like(gaussians.amplitude)
-    project = jax.linear_transpose(render, start)
+    """Conjugate gradients on the normal equations."""
+    render = renderer.kernels(gaussians, tuple(target.shape[1:]))
+    amplitudes = jax.ShapeDtypeStruct((len(gaussians.center), len(target)), target.dtype)
+    project = jax.linear_transpose(render, amplitudes)
     # The diagonal of the normal matrix is the sum of squares of one kernel, π^{d/2} Π σ_i N.
     volume = jnp.pi ** (gaussians.dims / 2) * jnp.prod(gaussians.scale, axis=-1, keepdims=True)
-    diagonal = volume * float(np.prod(grid.points))
+    diagonal = volume * float(np.prod(target.shape[1:]))
     weight = ridge * jnp.mean(diagonal)
+    precondition = _lattice_preconditioner(gaussians, diagonal)
+    (projected,) = project(target)
     solution, _ = jax.scipy.sparse.linalg.cg(
         lambda a: project(render(a))[0] + weight * a,
-        project(target)[0],
-        x0=start,
-        M=lambda a: a / diagonal,
+        projected,
+        x0=precondition(projected),
+        M=precondition,
         maxiter=CG_ITERATIONS,
     )
     return solution
+
+
+def _lattice_preconditioner(
+    gaussians: Gaussians, diagonal: Float[Array, "G 1"]
+) -> Callable[[Array], Array]:
+    """The inverse of the normal matrix of a lattice of kernels that are as wide on average, which
+    is a convolution, between scalings to the actual diagonal."""
+    anchors = gaussians.anchors
+    assert anchors is not None
+    axes = range(gaussians.dims)
+    eigenvalues = jnp.ones(())
+    for axis, a in enumerate(anchors):
+        width = a * jnp.exp(jnp.mean(jnp.log(gaussians.scale[:, axis])))
+        apart = np.minimum(np.arange(a), a - np.arange(a))
+        along = jnp.fft.fft(jnp.exp(-0.25 * (apart / width) ** 2)).real
+        eigenvalues = eigenvalues[..., None] * along
+    # What an uneven lattice has in its weakest modes is far from what an even one has.
+    eigenvalues = eigenvalues + PRECONDITIONER_FLOOR
+    scaling = diagonal**-0.5
+
+    def precondition(a: Float[Array, "G C"]) -> Float[Array, "G C"]:
+        modes = jnp.fft.fftn((a * scaling).reshape(*anchors, -1), axes=axes)
+        smooth = jnp.fft.ifftn(modes / eigenvalues[..., None], axes=axes).real
+        return smooth.reshape(a.shape) * scaling
+
+    return precondition
 
 
 def fit_points(

@@ -1,6 +1,7 @@
 """The learned encoder: a periodic U-Net on the anchor lattice that predicts the geometry."""
 
 import itertools
+import math
 
 import equinox as eqx
 import jax
@@ -18,7 +19,7 @@ from ..gaussians import (
 from ..render import DenseRenderer, PointRenderer
 from ..spectral import Field, resample
 from .encoder import Encoder, check_frame, normalise
-from .solve import RIDGE, solve_amplitudes
+from .solve import LARGEST_DIRECT_SOLVE, RIDGE, solve_amplitudes
 
 # Hidden channels per level: 450k parameters in 2D and 1.33M in 3D for one channel, as the paper.
 # Most of them on the lattice itself, because geometry is decided by what is near; in 3D they would
@@ -84,6 +85,11 @@ class UNetEncoder(Encoder):
         if self.amplitudes == "solved":
             gaussians = solve_amplitudes(gaussians, normalised, renderer=self.renderer, ridge=RIDGE)
         return gaussians.with_amplitude(gaussians.amplitude * std, gaussians.offset * std + mean)
+
+    @property
+    def solves_directly(self) -> bool:
+        """Whether amplitudes are solved for, and are few enough for it to be done at once."""
+        return self.amplitudes == "solved" and math.prod(self.anchors) <= LARGEST_DIRECT_SOLVE
 
     def hold(self, u: Field) -> Encoder:
         """An encoder that keeps this frame's geometry and only solves for amplitudes."""

@@ -7,7 +7,7 @@ against polynomial coefficients.
 """
 
 import math
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 
 import equinox as eqx
 import jax
@@ -19,7 +19,7 @@ from ..derivative import Derivative
 from ..errors import SplatopError
 from ..gaussians import Gaussians, Splats, anchor_positions
 from ..grid import Grid
-from ..spectral import Filter, PassThrough
+from ..spectral import Field, Filter, PassThrough
 from .dense import minimum_image
 from .renderer import PointRenderer, Rendered, add_offset, physical_terms
 
@@ -88,6 +88,10 @@ class LocalRenderer(PointRenderer):
         empty = jnp.zeros((len(positions), len(gaussians.center)), bell.dtype)
         return empty.at[rows, near].add(bell)
 
+    def kernels(self, gaussians: Gaussians, points: tuple[int, ...]) -> "CellKernels":
+        """Each primitive on the grid of `points`, as a linear map from amplitudes to the field."""
+        return CellKernels.of(gaussians, _Blocks(_anchors(gaussians), points, self.window))
+
     def _window(self, gaussians: Gaussians, positions: Float[Array, "Q d"]):
         """The primitives around each point: indices `(Q, M)`, displacements `(Q, M, d)`."""
         anchors = np.asarray(_anchors(gaussians))
@@ -98,6 +102,24 @@ class LocalRenderer(PointRenderer):
         )
         inside = _offset_in_cell(gaussians)[near]
         return near, positions[:, None] - ((cell + 0.5) / anchors + inside)
+
+
+class CellKernels(eqx.Module):
+    """What local rendering sums, kept: worth its memory where amplitudes change and geometry does
+    not."""
+
+    bells: Float[Array, "cells M P"]
+    blocks: "_Blocks" = eqx.field(static=True)
+
+    @classmethod
+    def of(cls, gaussians: Gaussians, blocks: "_Blocks") -> "CellKernels":
+        cells = _Cells(gaussians, blocks)
+        bells = cells.map(lambda near, pixels: _bells(*cells.around(near), pixels))
+        return cls(bells, blocks)
+
+    def __call__(self, amplitude: Float[Array, "G C"]) -> Field:
+        near = amplitude[jnp.asarray(self.blocks.neighbours)]
+        return self.blocks.assemble(jnp.einsum("kmc,kmp->ckp", near, self.bells))
 
 
 def _anchors(gaussians: Gaussians) -> tuple[int, ...]:
@@ -187,31 +209,57 @@ class _Blocks:
         return blocks[(..., *cell, *slot)]
 
 
+class _Cells:
+    """Primitives by the cell whose pixels they reach, in units of the anchor spacing, in which
+    everything is of order one, as float32 needs."""
+
+    def __init__(self, gaussians: Gaussians, blocks: _Blocks):
+        self._dims, self._dtype = gaussians.dims, gaussians.center.dtype
+        anchors = jnp.asarray(blocks.anchors, self._dtype)
+        precision = gaussians.precision() / (anchors[:, None] * anchors[None, :])
+        inside = _offset_in_cell(gaussians) * anchors
+        # One table, so that the geometry of a neighbourhood is one gather.
+        self._geometry = jnp.concatenate([precision.reshape(-1, self._dims**2), inside], axis=1)
+        self._around = jnp.asarray(blocks.around, self._dtype)
+        self._blocks = blocks
+
+    def around(self, near: Array) -> tuple[Float[Array, "M d d"], Float[Array, "M d"]]:
+        """Precision and centre of the primitives `near` a cell, relative to its own centre."""
+        of_cell = self._geometry[near]
+        precision = of_cell[:, : self._dims**2].reshape(-1, self._dims, self._dims)
+        return precision, self._around + of_cell[:, self._dims**2 :]
+
+    def map(self, of_cell: Callable[[Array, Float[Array, "d P"]], Array]) -> Array:
+        """`of_cell(near, pixels)` for every cell, as many at once as the cache holds."""
+        near = jnp.asarray(self._blocks.neighbours)
+        pixels = jnp.asarray(self._blocks.local_coordinates(), self._dtype)
+        at_once = max(LEAST_CELLS, CACHED_EXPONENTIALS // (near.shape[1] * pixels.shape[2]))
+        if self._blocks.uniform:
+            return jax.lax.map(lambda one: of_cell(one, pixels[0]), near, batch_size=at_once)
+        return jax.lax.map(lambda one: of_cell(*one), (near, pixels), batch_size=at_once)
+
+
+def _bells(p: Array, m: Array, pixels: Float[Array, "d P"]) -> Float[Array, "M P"]:
+    return jnp.exp(_evaluate(_quadratic(p, m), pixels))
+
+
 def _render_blocks(
     gaussians: Gaussians, derivatives: tuple[Derivative, ...], grid: Grid, blocks: _Blocks
 ) -> Float[Array, "D C *N"]:
-    dims, channels = gaussians.dims, gaussians.amplitude.shape[1]
-    dtype = gaussians.center.dtype
-    anchors = jnp.asarray(blocks.anchors, dtype)
-    # In units of the anchor spacing everything is of order one, which float32 needs.
-    precision = gaussians.precision() / (anchors[:, None] * anchors[None, :])
-    inside = _offset_in_cell(gaussians) * anchors
+    channels = gaussians.amplitude.shape[1]
     lengths = tuple(length / a for length, a in zip(grid.lengths, blocks.anchors, strict=True))
-    # One table, so that the geometry of a neighbourhood is one gather.
-    geometry = jnp.concatenate([precision.reshape(-1, dims * dims), inside], axis=1)
-    around = jnp.asarray(blocks.around, dtype)
+    cells = _Cells(gaussians, blocks)
 
+    # The backward pass computes a cell again rather than keep the exponentials of all of them.
+    @jax.checkpoint
     def render_cell(near: Array, pixels: Float[Array, "d P"]) -> Float[Array, "D C P"]:
         """All derivatives at the pixels of one cell, from the primitives `near` it."""
-        p = geometry[near, : dims * dims].reshape(-1, dims, dims)
-        m = around + geometry[near, dims * dims :]
+        p, m = cells.around(near)
         amplitude = gaussians.amplitude[near].T
         polynomials = [_derivative_polynomial(d, lengths, p, m) for d in derivatives]
         rows = jnp.stack([c for polynomial in polynomials for c in polynomial.values()])
         rows = (rows[:, None] * amplitude).reshape(-1, len(near))
-        sums = (rows @ jnp.exp(_evaluate(_quadratic(p, m), pixels))).reshape(
-            -1, channels, pixels.shape[1]
-        )
+        sums = (rows @ _bells(p, m, pixels)).reshape(-1, channels, pixels.shape[1])
         fields, start = [], 0
         for polynomial in polynomials:
             part = sums[start : start + len(polynomial)]
@@ -221,16 +269,7 @@ def _render_blocks(
             start += len(polynomial)
         return jnp.stack(fields)
 
-    near = jnp.asarray(blocks.neighbours)
-    pixels = jnp.asarray(blocks.local_coordinates(), dtype)
-    # The backward pass computes a cell again rather than keep the exponentials of all of them.
-    render_cell = jax.checkpoint(render_cell)
-    at_once = max(LEAST_CELLS, CACHED_EXPONENTIALS // (near.shape[1] * pixels.shape[2]))
-    if blocks.uniform:
-        rendered = jax.lax.map(lambda one: render_cell(one, pixels[0]), near, batch_size=at_once)
-    else:
-        rendered = jax.lax.map(lambda one: render_cell(*one), (near, pixels), batch_size=at_once)
-    return blocks.assemble(jnp.moveaxis(rendered, 0, 2))
+    return blocks.assemble(jnp.moveaxis(cells.map(render_cell), 0, 2))
 
 
 def _derivative_polynomial(

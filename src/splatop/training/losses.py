@@ -11,7 +11,7 @@ from jaxtyping import Array, Float
 from ..derivative import gradient, value
 from ..encoders import UNetEncoder
 from ..encoders.encoder import normalise
-from ..encoders.solve import least_squares
+from ..encoders.solve import least_squares, solve_amplitudes
 from ..gaussians import Gaussians
 from ..grid import Grid
 from ..operators import FNO
@@ -113,13 +113,16 @@ def _mismatch(
     grid = Grid(points, (1.0,) * len(points))
     positions = jnp.asarray(grid_positions(grid), normalised.dtype)
     values = resample(normalised, points).reshape(normalised.shape[0], -1).T
-    if encoder.amplitudes == "solved":
+    if encoder.solves_directly:
         basis = encoder.renderer.basis(geometry, positions)
         # At the optimum the amplitudes contribute no gradient (variable projection).
         amplitude = jax.lax.stop_gradient(least_squares(basis, values))
         geometry = geometry.with_amplitude(amplitude, geometry.offset)
         rendered = basis @ amplitude
     else:
+        if encoder.amplitudes == "solved":
+            frame = jax.lax.stop_gradient(normalised)
+            geometry = solve_amplitudes(geometry, frame, points=points, renderer=encoder.renderer)
         which = value(len(points))
         rendered = encoder.renderer(geometry, [which], grid)[which].reshape(values.shape[1], -1).T
     unit = std if observed else jnp.ones_like(std)

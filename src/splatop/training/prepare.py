@@ -1,6 +1,5 @@
 """Before the first step: identify what is unknown, choose the numerics, measure the data."""
 
-import math
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any
@@ -11,7 +10,6 @@ import jax.numpy as jnp
 import numpy as np
 
 from ..benchmarks import get_benchmark
-from ..encoders.solve import LARGEST_DIRECT_SOLVE
 from ..equation import Equation
 from ..errors import SplatopError
 from ..identify import identify_trajectories
@@ -116,7 +114,6 @@ def prepare(
             )
             numerics, reasons = tuned.numerics, tuned.reasons
         numerics = settings.refine(numerics, loaded.grid.dims)
-        _check_solvable(numerics)
         for reason in reasons:
             say(reason)
     spec = ModelSpec(
@@ -238,13 +235,3 @@ def fresh_stepper(
         stepper,
         (jnp.asarray(prepared.center, jnp.float32), jnp.asarray(prepared.spread, jnp.float32)),
     )
-
-
-def _check_solvable(numerics: Numerics) -> None:
-    gaussians = math.prod(numerics.anchors)
-    if numerics.encoder == "unet" and gaussians > LARGEST_DIRECT_SOLVE:
-        raise SplatopError(
-            f"expected at most {LARGEST_DIRECT_SOLVE} Gaussians, whose amplitudes can be solved "
-            f"for in every step, got {gaussians}: use fewer anchors, encoder=lattice or "
-            "encoder=unet-predicted"
-        )
