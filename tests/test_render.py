@@ -424,7 +424,7 @@ def test_filters_apply_to_local_rendering():
 
 
 # Cells with equally many pixels, and cells with one or two along an axis.
-@pytest.mark.parametrize("anchors, points", [((6, 6), (12, 12)), ((4, 6, 5), (7, 12, 5))])
+@pytest.mark.parametrize(("anchors", "points"), [((6, 6), (12, 12)), ((4, 6, 5), (7, 12, 5))])
 def test_kept_kernels_render_and_transpose(anchors, points):
     # An iterative solve does both.
     g = random_gaussians(anchors, channels=2)

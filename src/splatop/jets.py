@@ -125,10 +125,10 @@ class SplatJets(JetProvider):
         if fourier and isinstance(self.encoder, UNetEncoder) and not self.encoder.solves_directly:
             return _IncrementJets.of(self.encoder, u, grid, band, self.filter)
         encoder = self.encoder.hold(u)
-        if fourier and isinstance(encoder, HeldGeometry):
-            # One matrix instead of two where the band holds fewer numbers than amplitudes do.
-            if 2 * math.prod(map(len, band_modes(band))) <= len(encoder.geometry.center):
-                return _HeldJets.of(encoder, grid, band, self.filter)
+        # One matrix instead of two where the band holds fewer numbers than amplitudes do.
+        narrow = 2 * math.prod(map(len, band_modes(band))) <= math.prod(self.encoder.anchors)
+        if fourier and narrow and isinstance(encoder, HeldGeometry):
+            return _HeldJets.of(encoder, grid, band, self.filter)
         return SplatJets(
             encoder=encoder, lengths=self.lengths, filter=self.filter, renderer=self.renderer
         )

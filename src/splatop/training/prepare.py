@@ -14,7 +14,7 @@ from ..equation import Equation
 from ..errors import SplatopError
 from ..identify import identify_trajectories
 from ..model import FNO_OPERATOR, OWN_OPERATOR, ModelSpec, build_model
-from ..numerics import Numerics, build_encoder, paper_numerics
+from ..numerics import build_encoder, paper_numerics
 from ..operators import Conditioning, apply_network
 from ..spectral import Field
 from ..stepper import Stepper
