@@ -47,7 +47,7 @@ ENCODED = [name for name in SHIPPED_BENCHMARKS if not get_benchmark(name).coeffi
 ENCODED.sort(key=lambda name: (get_benchmark(name).dims, name != "advection_allen_cahn2d"))
 ENCODER_TRAINING: dict[int, dict[str, Any]] = {
     2: {"encoder_steps": 300, "model": "physics"},
-    3: {"encoder_steps": 60, "encoder_batch": 2, "model": "physics"},
+    3: {"encoder_steps": 80, "encoder_batch": 2, "encoder_warmup": 10, "model": "physics"},
 }
 # Sharp interfaces are where geometry has most to learn.
 ENCODER_STEPS = {"advection_allen_cahn2d": 2000, "burgers2d": 600}
