@@ -1,5 +1,6 @@
 """The pages: they build strictly, their Python runs, and what is generated is up to date."""
 
+import importlib
 import os
 import re
 import subprocess
@@ -63,3 +64,13 @@ def test_the_site_builds_strictly(tmp_path):
 def test_no_path_of_a_machine_is_in_the_pages():
     for path in DOCS.rglob("*.md"):
         assert not re.search(r"/(home|work|root|Users)/", path.read_text()), path.name
+
+
+def test_results_are_those_of_the_committed_measurements(monkeypatch):
+    monkeypatch.syspath_prepend(ROOT / "tools")
+    results = importlib.import_module("results")
+    assert results.page() == results.PAGE.read_text(), "run `make results`"
+    assert results.readme(results.README.read_text()) == results.README.read_text()
+    shown = re.findall(r"\]\((images/[^)]+)\)", results.PAGE.read_text())
+    assert len(shown) == 4
+    assert all((DOCS / image).exists() for image in shown)
