@@ -5,9 +5,12 @@ import os
 import re
 import subprocess
 import sys
+from dataclasses import fields
 from pathlib import Path
 
 import pytest
+
+from splatop.training import Settings, preset
 
 ROOT = Path(__file__).parent.parent
 DOCS = ROOT / "docs"
@@ -74,3 +77,17 @@ def test_results_are_those_of_the_committed_measurements(monkeypatch):
     shown = re.findall(r"\]\((images/[^)]+)\)", results.PAGE.read_text())
     assert len(shown) == 4
     assert all((DOCS / image).exists() for image in shown)
+
+
+def test_the_table_of_settings_has_all_of_them():
+    rows = re.findall(r"^\| `(\w+)` \| (.*?) \| ", (DOCS / "training.md").read_text(), re.MULTILINE)
+    shown = {f.name: f.default for f in fields(Settings)}
+    assert [name for name, _ in rows] == list(shown)
+    for name, text in rows:
+        if shown[name] is None:
+            assert text == "–"
+        elif shown[name] == ():
+            assert text == "none"
+        else:
+            # What the table says is what `--set` would take.
+            assert preset("fast").with_overrides({name: text}) == preset("fast"), name
