@@ -26,11 +26,11 @@ from test_model import SPEC, field, made, spec_of
 SMALL = {
     **{"points": "16", "trajectories": "3", "data_steps": "6", "hidden": "2", "modes": "3"},
     **{"blocks": "1", "batch": "3", "horizon": "2", "phases": "0:30", "warmup": "2"},
-    **{"substeps": "1", "checkpoint_every": "10", "keep_if_better": "no"},
+    **{"substeps": "1", "checkpoint_every": "10", "keep_if_better": "no", "rate": "1e-3"},
 }
 # The same numbers in another order of summation. Where a gradient is nothing but rounding, Adam
-# still moves the weight by a part of its rate of 1e-3: a third of one such step.
-WEIGHTS = 3e-4
+# still moves the weight by a part of its rate of 1e-3 in every step: one whole step of the thirty.
+WEIGHTS = 1e-3
 # What those weights multiply is rounding, too, so predictions agree far better.
 FLOAT32 = 1e-5
 
