@@ -60,3 +60,10 @@ def splatop(monkeypatch, capsys, tmp_path):
         return ended.value.code, captured.out, captured.err
 
     return run
+
+
+@pytest.fixture(scope="module", autouse=True)
+def compiled_for_this_file():
+    """Dropped at its end: the executables of all tests are gigabytes."""
+    yield
+    jax.clear_caches()
