@@ -1,12 +1,11 @@
 """Settings shared by all tests: double precision on request, compiled code kept between runs."""
 
 import os
-import subprocess
-import sys
 from pathlib import Path
 
-# Most of the time of these tests is compilation: what was compiled is kept beside pytest's own
-# cache, also for the commands that tests start.
+# Most of the time of these tests is compilation: no optimising of code that runs once, and what was
+# compiled is kept beside pytest's own cache, also for the commands that tests start.
+os.environ.setdefault("XLA_FLAGS", "--xla_backend_optimization_level=0")
 os.environ.setdefault(
     "JAX_COMPILATION_CACHE_DIR", str(Path(__file__).parent.parent / ".pytest_cache" / "jax")
 )
@@ -18,22 +17,6 @@ import pytest
 from hypothesis import settings
 
 from splatop.cli import main
-
-# No optimising of code that runs once. The second flag saves a quarter of the time, and XLA aborts
-# on one that it does not know.
-UNOPTIMISED = "--xla_backend_optimization_level=0"
-PLAIN_FUSIONS = "--xla_cpu_use_fusion_emitters=false"
-
-
-def xla_knows(flags: str) -> bool:
-    command = [sys.executable, "-c", "import jax; jax.devices()"]
-    environment = {**os.environ, "XLA_FLAGS": flags}
-    return subprocess.run(command, env=environment, capture_output=True).returncode == 0
-
-
-if "XLA_FLAGS" not in os.environ:
-    both = f"{UNOPTIMISED} {PLAIN_FUSIONS}"
-    os.environ["XLA_FLAGS"] = both if xla_knows(both) else UNOPTIMISED
 
 # The same examples every time, and no deadline: the first one also compiles.
 settings.register_profile("splatop", deadline=None, derandomize=True, max_examples=12)
@@ -60,10 +43,3 @@ def splatop(monkeypatch, capsys, tmp_path):
         return ended.value.code, captured.out, captured.err
 
     return run
-
-
-@pytest.fixture(scope="module", autouse=True)
-def compiled_for_this_file():
-    """Dropped at its end: the executables of all tests are gigabytes."""
-    yield
-    jax.clear_caches()

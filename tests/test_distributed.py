@@ -40,8 +40,9 @@ def assert_same_curve(one: Path, other: Path) -> None:
     assert left.keys() == right.keys()
     for stage in left:
         # A mean over 4 x 2 x 256 float32 numbers, summed in another order: a few 1e-7 in the first
-        # step. Adam divides small gradients by their own size, so differences grow with steps.
-        np.testing.assert_allclose(left[stage][0], right[stage][0], rtol=5e-6)
+        # loss. A gradient through solved amplitudes has more rounding, and Adam divides small ones
+        # by their own size, so differences grow with steps.
+        np.testing.assert_allclose(left[stage][0, 0], right[stage][0, 0], rtol=5e-6)
         np.testing.assert_allclose(left[stage], right[stage], rtol=1e-3)
 
 
@@ -82,6 +83,7 @@ def finish(processes) -> list[tuple[int, str, str]]:
     return ended
 
 
+@pytest.mark.slow
 def test_two_devices_train_like_one(tmp_path, single):
     folder = tmp_path / "run"
     code, _, err = run(*arguments(folder), **TWO_DEVICES)

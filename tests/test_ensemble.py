@@ -93,6 +93,7 @@ def test_the_same_for_a_network_alone_and_for_a_learned_encoder(tmp_path, change
     same_as_alone(tmp_path, trained, weights=3e-3, step=1e-3, **changes)
 
 
+@pytest.mark.slow
 def test_an_interrupted_ensemble_resumes_to_the_same_bits(tmp_path, together):
     problem, chosen = Problem(benchmark="advection2d"), settings(seed=4, seeds=2)
 
@@ -109,7 +110,7 @@ def test_an_interrupted_ensemble_resumes_to_the_same_bits(tmp_path, together):
 @pytest.mark.slow
 def test_members_are_spread_over_devices(tmp_path):
     two = {"XLA_FLAGS": f"{os.environ['XLA_FLAGS']} --xla_force_host_platform_device_count=2"}
-    arguments = {"phases": "0:6", "checkpoint_every": 3}
+    arguments = {"phases": "0:6", "checkpoint_every": 3, "rate": 1e-3}
     code, _, err = run(*train_arguments(tmp_path / "one", "--seeds", "2", **arguments))
     assert code == 0, err
     code, _, err = run(*train_arguments(tmp_path / "two", "--seeds", "2", **arguments), **two)
@@ -134,7 +135,7 @@ def test_a_step_is_the_mean_of_the_members():
         np.testing.assert_allclose(found, one.step(u), atol=2 * FLOAT32)
 
 
-@pytest.mark.parametrize("kind", ["surrogate", "fno", "unet"])
+@pytest.mark.parametrize("kind", ["surrogate", "fno", pytest.param("unet", marks=pytest.mark.slow)])
 def test_the_file_holds_all_members(tmp_path, kind):
     model = ensemble_of([made(spec_of(kind), seed=k) for k in range(3)])
     loaded = load_model(save_model(tmp_path / "m.safetensors", model))

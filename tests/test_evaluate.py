@@ -442,6 +442,7 @@ def test_unknown_coefficients_are_identified_from_the_first_frames():
     assert found.rl2_mean < 1e-3
 
 
+@pytest.mark.slow
 def test_the_example_of_the_docs(tmp_path, monkeypatch, capsys):
     page = (Path(__file__).parent.parent / "docs" / "evaluation.md").read_text()
     (code,) = re.findall(r"```python\n(.*?)```", page, re.DOTALL)

@@ -239,6 +239,7 @@ class Convolution(eqx.Module):
         return self.layers[1](jnp.tanh(self.layers[0](u)))
 
 
+@pytest.mark.slow
 def test_own_operator_learns_a_missing_term_and_comes_back_from_its_file(tmp_path):
     data = waves(6, 24)
     found = quick_fit(
@@ -427,6 +428,7 @@ def test_the_run_remembers_which_data_it_is_of():
     assert "(1, 8, 1, 32, 16)" in names[0]
 
 
+@pytest.mark.slow
 def test_a_rectangular_box_with_other_points_per_axis():
     """A wave across a box of 3 x 0.5 comes back after its period, along each axis at its speed."""
     grid = splatop.Grid((24, 16), (3.0, 0.5))

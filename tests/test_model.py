@@ -64,6 +64,7 @@ def test_round_trip_is_exact(tmp_path, kind):
     assert loaded.parameters == model.parameters
 
 
+@pytest.mark.slow
 def test_round_trip_of_a_learned_encoder_and_conditioning(tmp_path):
     spec = replace(
         SPEC,

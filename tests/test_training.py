@@ -501,6 +501,7 @@ def held_out_error(stepper, steps: int = 40) -> float:
     return float(np.mean([float(error(stepper, s)) for s in states]))
 
 
+@pytest.mark.slow
 def test_composite_beats_fno_and_is_no_worse_than_complete_physics(tmp_path):
     problem = Problem(benchmark="burgers2d")
     composite = train(tmp_path / "surrogate", problem, tiny())
@@ -523,6 +524,7 @@ def test_composite_learns_the_term_that_is_missing(tmp_path):
     assert composite < 0.25 * physics
 
 
+@pytest.mark.slow
 def test_overfits_one_batch(tmp_path):
     """One window of one trajectory, again and again: the loss falls by orders of magnitude."""
     overrides = {"trajectories": "1", "data_steps": "3", "batch": "1", "drop_terms": "diffusion"}

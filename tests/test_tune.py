@@ -87,6 +87,7 @@ def test_a_stiff_equation_gets_the_substeps_it_needs():
     assert relative(physics(u, {"B": 1e-5}), exact) < 1e-4
 
 
+@pytest.mark.slow
 def test_noise_does_not_widen_the_band():
     equation = parse_equation("dt(u) = -v*dx(u)", dims=2)
     clean = sample(48, 5, 0)
@@ -99,6 +100,7 @@ def test_noise_does_not_widen_the_band():
     assert max(bands[1]) <= 8
 
 
+@pytest.mark.slow
 def test_a_wider_spectrum_gets_a_wider_band_and_more_gaussians():
     equation = parse_equation("dt(u) = D*lap(u)", dims=2)
     few, many = (
