@@ -127,6 +127,14 @@ def test_overrides_that_mean_nothing_are_refused(overrides, message):
         preset("smoke").with_overrides(overrides)
 
 
+@pytest.mark.parametrize("encoder", ["lattice", "unet"])
+def test_more_anchors_than_points_are_refused_before_anything_is_written(tmp_path, encoder):
+    settings = preset("smoke").with_overrides({"encoder": encoder, "anchors": "60"})
+    with pytest.raises(SplatopError, match=r"at most as many.*\(60, 60\) anchors for \(32, 32\)"):
+        train(tmp_path / "run", Problem(benchmark="advection2d"), settings)
+    assert not (tmp_path / "run").exists()
+
+
 def test_rates_suit_the_network():
     fast = preset("fast")
     assert fast.peak_rate == 1e-2

@@ -14,7 +14,7 @@ from ..equation import Equation
 from ..errors import SplatopError
 from ..identify import identify_trajectories
 from ..model import FNO_OPERATOR, OWN_OPERATOR, ModelSpec, build_model
-from ..numerics import build_encoder, paper_numerics
+from ..numerics import Numerics, build_encoder, paper_numerics
 from ..operators import Conditioning, apply_network
 from ..spectral import Field
 from ..stepper import Stepper
@@ -114,6 +114,7 @@ def prepare(
             )
             numerics, reasons = tuned.numerics, tuned.reasons
         numerics = settings.refine(numerics, loaded.grid.dims)
+        _check_anchors(loaded, settings, numerics)
         for reason in reasons:
             say(reason)
     spec = ModelSpec(
@@ -160,6 +161,17 @@ def _check_modes(loaded: Loaded, settings: Settings) -> None:
                 f"grid coarser than the model's modes: {settings.modes} modes per axis need at "
                 f"least {2 * settings.modes} points, got {coarsest}: use fewer modes "
                 f"(modes={coarsest // 2}), or a finer grid"
+            )
+
+
+def _check_anchors(loaded: Loaded, settings: Settings, numerics: Numerics) -> None:
+    """Refuse more Gaussians than points, on any grid that will be encoded, likewise."""
+    trained = settings.phases if settings.model == "surrogate" else ()
+    for grid in (loaded.grid.points, *(loaded.points_at(points) for points, _ in trained)):
+        if any(a > n for a, n in zip(numerics.anchors, grid, strict=True)):
+            raise SplatopError(
+                f"expected at most as many anchors as grid points along each axis, got "
+                f"{numerics.anchors} anchors for {grid} points: use fewer anchors, or finer phases"
             )
 
 
