@@ -3,6 +3,7 @@
 Kassam and Trefethen, Fourth-order time-stepping for stiff PDEs, SIAM J. Sci. Comput. 26 (2005).
 """
 
+import math
 from functools import partial
 from typing import Any
 
@@ -24,6 +25,9 @@ from .spectral import Field, from_modes, to_modes
 from .stepper import Coefficients
 
 CONTOUR_POINTS = 32
+# Matrices up to 2^16 are halved to below one, where nine terms are exact to rounding.
+_DOUBLINGS = 16
+_TAYLOR = 9
 # Products of a degree beyond it, and functions of the state, alias from the tail of the spectrum.
 HIGHEST_EXACT_DEGREE = 4
 
@@ -32,21 +36,22 @@ Tables = tuple[Any, Any, Any, Any, Any, Any]
 
 
 class Scheme(eqx.Module):
-    """The equation split for ETDRK4 on one grid. Modes are the grid's without Nyquist ones."""
+    """The equation split for ETDRK4 on one grid, inside a band of modes: `|k_i| <= band_i`.
+
+    Without a band it is all that the grid holds, except Nyquist modes.
+    """
 
     linear: tuple[LinearPart, ...] = eqx.field(static=True)
     rest: tuple[Term, ...]
     fields: tuple[str, ...] = eqx.field(static=True)
     grid: Grid = eqx.field(static=True)
+    band: tuple[int, ...] = eqx.field(static=True)
 
-    def __init__(self, equation: Equation, grid: Grid):
+    def __init__(self, equation: Equation, grid: Grid, band: tuple[int, ...] | None = None):
         equation.derivatives(grid.dims)  # refuses an equation written for other dimensions
         self.linear, self.rest = split_linear(equation, grid.dims)
         self.fields, self.grid = equation.fields, grid
-
-    @property
-    def band(self) -> tuple[int, ...]:
-        return tuple((n - 1) // 2 for n in self.grid.points)
+        self.band = band or tuple((n - 1) // 2 for n in grid.points)
 
     @property
     def fine(self) -> Grid:
@@ -62,16 +67,24 @@ class Scheme(eqx.Module):
         odd = Grid(tuple(2 * b + 1 for b in self.band), self.grid.lengths)
         return odd.wavenumbers()
 
-    def tables(self, step: float, coefficients: Coefficients) -> Tables:
+    def tables(self, step: float | Array, coefficients: Coefficients) -> Tables:
         """The factors of a step, in double precision on the host unless a coefficient is traced."""
         wavenumbers = self.wavenumbers()
         shape = np.broadcast_shapes(*(k.shape for k in wavenumbers))
-        symbols: list[Any] = [np.zeros(shape, complex) for _ in self.fields]
+        channels = range(len(self.fields))
+        symbols: dict[tuple[int, int], Any] = {(c, c): np.zeros(shape, complex) for c in channels}
         for part in self.linear:
             factor = evaluate(part.factor, lambda atom: _host_value(atom, coefficients))
-            symbols[part.channel] += factor * part.operator.symbol(wavenumbers)
-        traced = any(isinstance(symbol, jax.Array) for symbol in symbols)
-        return _etdrk4_tables(jnp.stack(symbols) if traced else np.stack(symbols), step)
+            place = part.channel, part.source
+            symbols[place] = symbols.get(place, 0.0) + factor * part.operator.symbol(wavenumbers)
+        traced = any(isinstance(symbol, jax.Array) for symbol in symbols.values())
+        xp = jnp if traced or isinstance(step, jax.Array) else np
+        if len(symbols) == len(channels):
+            return _etdrk4_tables(xp.stack([symbols[c, c] for c in channels]) * step, step)
+        nothing = np.zeros(shape, complex)
+        rows = [xp.stack([symbols.get((c, d), nothing) for d in channels]) for c in channels]
+        with np.errstate(all="ignore"):  # growth shows in the states
+            return _coupled_tables(xp.stack(rows) * step, step)
 
     def nonlinear(self, modes: Modes, coefficients: Coefficients) -> Modes:
         if not self.rest:
@@ -100,19 +113,24 @@ class Scheme(eqx.Module):
         return from_modes(_pad(modes, self.band, self.grid.points), self.grid.points)
 
 
+    def multiply(self, factors: Array, u: Field) -> Field:
+        """The field with each of its modes times a factor; modes beyond the band are dropped."""
+        modes = factors * _truncate(to_modes(u), self.band)
+        return from_modes(_pad(modes, self.band, self.grid.points), self.grid.points)
+
+
 def _host_value(atom: Any, coefficients: Coefficients) -> Any:
     assert isinstance(atom, Coefficient)
     value = coefficients[atom.name]
     return float(value) if is_concrete(value) else value
 
 
-def _etdrk4_tables(symbol: Any, step: float) -> Tables:
+def _etdrk4_tables(z: Any, step: float | Array) -> Tables:
     """The scheme's factors by contour integrals, without cancellation near zero.
 
     The contour is a whole circle and the mean is kept complex: for transport and dispersion the
     symbol is imaginary, and its real part alone would be first order only.
     """
-    z = symbol * step
     circle = np.exp(2j * np.pi * (np.arange(CONTOUR_POINTS) + 0.5) / CONTOUR_POINTS)
     weight = step / CONTOUR_POINTS
     if isinstance(z, jax.Array):
@@ -129,6 +147,55 @@ def _etdrk4_tables(symbol: Any, step: float) -> Tables:
             sums = _plus(sums, _integrands(z + point, np))
         q, f1, f2, f3 = (weight * one for one in sums)
         return np.exp(z), np.exp(z / 2), q, f1, f2, f3
+
+
+def _coupled_tables(z: Any, step: float | Array) -> Tables:
+    """The same where a mode's channels are coupled: `z` and the factors are matrices `(C, C, *K)`.
+
+    Taylor series of exp, φ₁, φ₂ and φ₃ at z / 2ˢ, then doubled s times.
+    """
+    one = np.eye(len(z)).reshape(*z.shape[:2], *(1,) * (z.ndim - 2)) + 0 * z
+
+    def doubled(phis: tuple) -> tuple:
+        e, p1, p2, p3 = phis
+        return (
+            _product(e, e),
+            (_product(e, p1) + p1) / 2,
+            (_product(p1, p1) + 2 * p2) / 4,
+            (_product(p1, p2) + p2 + 2 * p3) / 8,
+        )
+
+    small = z / 2.0**_DOUBLINGS
+    p3 = one / math.factorial(3 + _TAYLOR)
+    for order in reversed(range(3, 3 + _TAYLOR)):
+        p3 = one / math.factorial(order) + _product(small, p3)
+    p2 = one / 2 + _product(small, p3)
+    p1 = one + _product(small, p2)
+    half = one + _product(small, p1), p1, p2, p3
+    if isinstance(z, jax.Array):  # a loop compiles sooner
+        half = jax.lax.fori_loop(0, _DOUBLINGS - 1, lambda _, phis: doubled(phis), half)
+    else:
+        for _ in range(_DOUBLINGS - 1):
+            half = doubled(half)
+    (e_half, q, *_), (whole, p1, p2, p3) = half, doubled(half)
+    return (
+        whole,
+        e_half,
+        step / 2 * q,
+        step * (p1 - 3 * p2 + 4 * p3),
+        step * (p2 - 2 * p3),
+        step * (4 * p3 - p2),
+    )
+
+
+def _product(a: Any, b: Any) -> Any:
+    """Of matrices `(C, C, *K)`, mode by mode; written out, since C is two or three."""
+    return (a[:, :, None] * b[None]).sum(1)
+
+
+def _times(table: Array, v: Modes) -> Modes:
+    """A factor for each mode, or a matrix where channels are coupled."""
+    return table * v if table.ndim == v.ndim else (table * v).sum(1)
 
 
 def _plus(sums: tuple, terms: tuple) -> tuple:
@@ -148,12 +215,18 @@ def _integrands(r: Any, xp: Any) -> tuple:
 def _etdrk4(tables: Tables, nonlinear: Any, v: Modes) -> Modes:
     whole, half, q, f1, f2, f3 = tables
     n_v = nonlinear(v)
-    a = half * v + q * n_v
+    carried = _times(half, v)
+    a = carried + _times(q, n_v)
     n_a = nonlinear(a)
-    b = half * v + q * n_a
+    b = carried + _times(q, n_a)
     n_b = nonlinear(b)
-    c = half * a + q * (2 * n_b - n_v)
-    return whole * v + f1 * n_v + 2 * f2 * (n_a + n_b) + f3 * nonlinear(c)
+    c = _times(half, a) + _times(q, 2 * n_b - n_v)
+    return (
+        _times(whole, v)
+        + _times(f1, n_v)
+        + _times(2 * f2, n_a + n_b)
+        + _times(f3, nonlinear(c))
+    )
 
 
 def _pad(modes: Array, band: tuple[int, ...], points: tuple[int, ...]) -> Array:

@@ -4,6 +4,7 @@ from collections.abc import Callable
 
 import equinox as eqx
 import jax
+from jaxtyping import Array
 
 from .equation import Equation
 from .errors import SplatopError, check_field
@@ -44,8 +45,12 @@ class EmbeddedPhysics(Stepper):
         *,
         forcing: Callable[[Field], Field] | None = None,
         stop_gradient: bool = False,
+        substeps: int | Array | None = None,
     ) -> Field:
-        """One step; `forcing(u)` is added to du/dt, and gradients may be stopped around it."""
+        """One step; `forcing(u)` is added to du/dt, and gradients may be stopped around it.
+
+        A number of `substeps` other than the physics' own may be traced.
+        """
         check_field(u, dims=len(self.jets.lengths), channels=len(self.equation.fields))
         points = tuple(u.shape[1:])
         work = self.working_points(points) if self.working_grid else points
@@ -57,7 +62,8 @@ class EmbeddedPhysics(Stepper):
             known = jax.lax.stop_gradient(known) if stop_gradient else known
             return known if forcing is None else known + forcing(v)
 
-        advanced = _rk4(tendency, start, self.dt / self.substeps, self.substeps)
+        substeps = self.substeps if substeps is None else substeps
+        advanced = _rk4(tendency, start, self.dt / substeps, substeps)
         return resample(self.jets.filter(advanced, self.jets.lengths), points)
 
     def tendency(self, u: Field, coefficients: Coefficients) -> Field:
@@ -88,19 +94,21 @@ class EmbeddedPhysics(Stepper):
         )
 
 
-def _rk4(tendency: Callable[[Field], Field], u: Field, h: float, steps: int) -> Field:
+def _rk4(
+    tendency: Callable[[Field], Field], u: Field, h: float | Array, steps: int | Array
+) -> Field:
     """The classical fourth-order Runge-Kutta method."""
 
-    def step(u, _):
+    def step(_, u):
         k1 = tendency(u)
         k2 = tendency(u + h / 2 * k1)
         k3 = tendency(u + h / 2 * k2)
         k4 = tendency(u + h * k3)
-        return u + h / 6 * (k1 + 2 * k2 + 2 * k3 + k4), None
+        return u + h / 6 * (k1 + 2 * k2 + 2 * k3 + k4)
 
-    if steps == 1:
-        return step(u, None)[0]
-    return jax.lax.scan(step, u, length=steps)[0]
+    if isinstance(steps, int) and steps == 1:
+        return step(0, u)
+    return jax.lax.fori_loop(0, steps, step, u)
 
 
 def _fast_size(least: int) -> int:

@@ -39,11 +39,26 @@ def identify(
         ),
     ] = None,
     unknown: Annotated[
-        str | None, typer.Option(help="Coefficients to identify: v,D; else all not known.")
+        str | None,
+        typer.Option(
+            metavar="NAMES",
+            help="Coefficients to identify: v,D, or with values to start from: v=0.5,D=1e-3; "
+            "else all not known.",
+        ),
     ] = None,
     known: Annotated[str | None, typer.Option(help="Values that are known: D=2e-6,r=1.")] = None,
-    frames: Annotated[int, typer.Option(help="Frames of each trajectory to use.")] = 7,
-    start: Annotated[int, typer.Option(help="The first of these frames.")] = 0,
+    frames: Annotated[
+        str | None,
+        typer.Option(
+            metavar="NUMBER|all",
+            help="So many successive frames of each trajectory, or all; else frames spread over "
+            "it, as many as the budget allows.",
+        ),
+    ] = None,
+    start: Annotated[int, typer.Option(help="The first frame to use.")] = 0,
+    budget: Annotated[
+        float, typer.Option(help="About so many seconds, on two cores, for all trajectories.")
+    ] = 30.0,
     method: Annotated[str, typer.Option(help="auto, paper, flow, weak or trajectory.")] = "auto",
     trajectories: Annotated[
         int | None, typer.Option(help="Only the first so many trajectories.")
@@ -59,28 +74,44 @@ def identify(
     dt: DtOption = None,
     periodic: PeriodicOption = False,
 ) -> None:
-    """Identify coefficients from the first frames, with 95 % intervals and, if known, errors."""
-    from ..identify import identify_trajectories
+    """Identify coefficients from frames, with 95 % intervals and whether to trust them."""
+    from ..identify import chosen_frames, identify_trajectories
 
     with open_data(
         file, axes=axes, fields=fields, lengths=lengths, dt=dt, periodic=periodic
     ) as opened:
-        names = tuple(n.strip() for n in unknown.split(",") if n.strip()) if unknown else None
+        wanted, starts = _unknown(unknown)
+        names = tuple(wanted) if unknown else None
+        count = _frames(frames)
         chosen = _equation(equation, opened, names or ())
-        data = _selected(opened, trajectories, frames=frames, start=start, noise=(noise, seed))
+        data = _selected(opened, trajectories, noise=(noise, seed))
         given: dict[str, Any] = dict(parse_coefficients(known)) if known else {}
         if names is not None:
             rest = (n for n in chosen.coefficient_names if n not in names and n not in given)
             given.update({n: data.coefficients[n] for n in rest if n in data.coefficients})
+        begin, length = chosen_frames(data, count, start=start, budget=budget, method=method)
+        used = len(begin) * length
+        if not json:
+            spread = ", spread over it" if len(begin) > 1 and used < data.frames - start else ""
+            allowed = (
+                f" (a budget of {budget:g} s; --frames all takes them all)"
+                if count is None and used < data.frames - start
+                else ""
+            )
+            console.print(
+                f"using {used} of {data.frames} frames of each trajectory{spread}{allowed}",
+                highlight=False,
+            )
         started = time.perf_counter()
         with progress_bar("identifying") as progress:
             found = identify_trajectories(
                 chosen,
                 None,
                 data,
-                frames=frames,
-                start=0 if noise or trajectories else start,
-                unknown=names,
+                frames=count,
+                start=start,
+                budget=budget,
+                unknown=starts or names,
                 known=given,
                 method=method,
                 progress=progress,
@@ -88,10 +119,33 @@ def identify(
         seconds = time.perf_counter() - started
     summary = _summary(found, data)
     if json:
-        about = {"file": file.name, "frames": frames, "start": start, "dt": data.dt}
+        about = {"file": file.name, "frames": used, "start": start, "dt": data.dt}
         print_json({**about, "noise": noise, "seconds": seconds, **summary})
     else:
         _print(summary, seconds)
+
+
+def _unknown(text: str | None) -> tuple[list[str], dict[str, float]]:
+    """The names, and values to start from, of which there is one for every name or for none."""
+    parts = [part.strip() for part in (text or "").split(",") if part.strip()]
+    given = [part for part in parts if "=" in part]
+    if given and len(given) < len(parts):
+        bare = ", ".join(part for part in parts if "=" not in part)
+        raise SplatopError(
+            f"expected a value to start from for every unknown, or for none, got none for {bare}: "
+            "write --unknown c=6,b=1"
+        )
+    starts = dict(parse_coefficients(",".join(given))) if given else {}
+    return (list(starts) if starts else parts), starts
+
+
+def _frames(text: str | None) -> int | str | None:
+    if text is None or text == "all":
+        return text
+    try:
+        return int(text)
+    except ValueError:
+        raise SplatopError(f"expected a number of frames or 'all', got {text!r}") from None
 
 
 def _equation(text: str | None, data: Trajectories, unknown: tuple[str, ...]) -> Equation:
@@ -109,15 +163,14 @@ def _equation(text: str | None, data: Trajectories, unknown: tuple[str, ...]) ->
 
 
 def _selected(
-    data: Trajectories, count: int | None, *, frames: int, start: int, noise: tuple[float, int]
+    data: Trajectories, count: int | None, *, noise: tuple[float, int]
 ) -> Trajectories:
-    """The data itself, or a copy of some trajectories' windows with noise added."""
-    from ..identify import add_noise, check_window
+    """The data itself, or a copy of some trajectories with noise added."""
+    from ..identify import add_noise
 
     level, seed = noise
     if not 0 <= level < math.inf:
         raise SplatopError(f"expected a noise level of 0 or more, got {level:g}")
-    check_window(data, frames, start)
     if not level and count is None:
         return data
     count = data.trajectories if count is None else count
@@ -125,9 +178,9 @@ def _selected(
         raise SplatopError(
             f"expected 1 to {data.trajectories} trajectories, which {data.source} has, got {count}"
         )
-    windows = (data.window(i, start, frames) for i in range(count))
+    whole = (data.window(i, 0, data.frames) for i in range(count))
     return ArrayTrajectories(
-        np.stack([add_noise(w, level, (seed, i)) for i, w in enumerate(windows)]),
+        np.stack([add_noise(w, level, (seed, i)) for i, w in enumerate(whole)]),
         data.grid,
         dt=data.dt,
         fields=data.fields,
@@ -156,13 +209,20 @@ def _summary(found: list, data: Trajectories) -> dict[str, Any]:
         diagnostics.append(
             {
                 "method": one.method,
+                "trusted": one.trusted,
+                "frames": one.frames,
                 "relative_residual": _finite(one.relative_residual),
                 "noise_level": _finite(one.noise_level),
                 "condition_number": _finite(one.condition_number),
                 "warnings": list(one.warnings),
             }
         )
-    summary: dict[str, Any] = {"trajectories": rows, "mean_relative_error": {}, "coverage": {}}
+    summary: dict[str, Any] = {
+        "trusted": all(one.trusted for one in found),
+        "trajectories": rows,
+        "mean_relative_error": {},
+        "coverage": {},
+    }
     for name in found[0].estimates:
         if name in data.coefficients:
             truths = [data.trajectory_coefficients(i) for i in range(len(found))]
@@ -200,5 +260,9 @@ def _print(summary: dict[str, Any], seconds: float) -> None:
             f"{name}: mean error {100 * error:.3g} %, {100 * cover:.0f} % of intervals cover"
         )
     counted = Counter(w for d in summary["diagnostics"] for w in dict.fromkeys(d["warnings"]))
+    doubted = sum(not d["trusted"] for d in summary["diagnostics"])
+    if doubted:
+        which = "" if doubted == len(rows) == 1 else f" ({doubted} of {len(rows)} trajectories)"
+        lines.insert(0, f"not trusted{which}: read the warnings before you use these numbers")
     lines += [f"warning ({n} of {len(rows)}): {text}" for text, n in counted.items()]
     console.print("\n".join(lines), highlight=False, markup=False, soft_wrap=True)

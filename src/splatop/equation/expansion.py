@@ -74,15 +74,20 @@ def _sum(expressions) -> Expression:
 
 @dataclass(frozen=True)
 class LinearPart:
-    """`du_channel/dt = factor * operator(u_channel)`; the factor holds numbers and coefficients."""
+    """`du_channel/dt = factor * operator(u_source)`; the factor holds numbers and coefficients."""
 
     channel: int
+    source: int
     factor: Expression
     operator: Derivative
 
 
 def split_linear(equation: Equation, dims: int) -> tuple[tuple[LinearPart, ...], tuple[Term, ...]]:
-    """The parts that act on each Fourier mode of each channel alone, and terms for all the rest."""
+    """The parts that act on each Fourier mode alone, and terms for all the rest.
+
+    What couples channels belongs to them if it differentiates, as in Schrödinger's equation for
+    two real fields. Without derivatives it is not stiff, and cheaper among the rest.
+    """
     linear: list[LinearPart] = []
     rest: list[Term] = []
     for term in equation.terms:
@@ -95,13 +100,14 @@ def split_linear(equation: Equation, dims: int) -> tuple[tuple[LinearPart, ...],
             others = []
             for monomial, number in side.monomials:
                 found = linear_operand(monomial)
-                if found is None or found[1].field != field:
+                if found is None or (found[1].field != field and not found[1].operator.order):
                     others.append((monomial, number))
                     continue
+                source = equation.fields.index(found[1].field)
                 factor = Expression(((found[0], number),))
                 if term.coefficient is not None:
                     factor = factor * Expression.atom(Coefficient(term.coefficient))
-                linear.append(LinearPart(channel, factor, found[1].operator))
+                linear.append(LinearPart(channel, source, factor, found[1].operator))
             kept.append(Expression(tuple(others)))
         if any(kept):
             rest.append(

@@ -1,6 +1,7 @@
 """Coefficients of an equation from frames, with intervals and warnings."""
 
 from .api import check_window as check_window
+from .api import chosen_frames as chosen_frames
 from .api import identify as identify
 from .api import identify_trajectories as identify_trajectories
 from .api import lattice_jets as lattice_jets

@@ -1,7 +1,7 @@
 """`identify`: one trajectory, or many."""
 
-from collections.abc import Callable, Mapping
-from functools import partial
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import replace
 
 import jax
 import numpy as np
@@ -14,10 +14,12 @@ from ..grid import Grid
 from ..jets import JetProvider, SplatJets
 from ..spectral import PassThrough
 from .columns import acting_parts
-from .diagnose import NOISY, warnings_for
+from .diagnose import NOISY, Remark, remarks_on
 from .flow import match
-from .noise import measure
+from .noise import TAIL, measure
+from .pieces import DEFAULT_BUDGET, SHORTEST, cut, frames_within, spread
 from .problem import Problem, Reduced, Unknown, pose, reduce
+from .propagate import described, steps_for
 from .regression import PAPER_FRAMES, regress
 from .result import METHODS, Identified
 from .start import first_estimate
@@ -29,6 +31,8 @@ _LINEAR_METHODS = ("paper", "weak")
 _LEAST_FRAMES = {"paper": 3, "flow": 2, "weak": WEAK_FRAMES, "trajectory": 3}
 _PAPER_ANCHORS = 20
 _HIDDEN = 1.5
+# What may be left out of clean data where all of it cannot be followed in time.
+_TAILS = (TAIL, 1e-5, 1e-4, 1e-3)
 
 
 def identify(
@@ -46,11 +50,15 @@ def identify(
     `unknown` are names (all that are not known), or names with values to start from. Methods:
     "paper" regresses a time difference on the derivatives of `jets` without a filter (appendix E);
     "flow" matches Φ frame to frame; "weak" integrates against test functions; "trajectory"
-    estimates the initial state along, which noise does not bias. "auto" takes "flow", or
-    "trajectory" if the frames are noisy. Runs in double precision, whatever the default.
+    estimates initial states along, which noise does not bias. "auto" takes "flow", or "trajectory"
+    if the frames are noisy. Where a method fails the next one is tried, and a warning says so.
+    Runs in double precision, whatever the default.
     """
     with jax.enable_x64(True):
-        return _identify(pose(equation, jets, frames, dt, unknown=unknown, known=known), method)
+        problem = pose(equation, jets, frames, dt, unknown=unknown, known=known)
+        if problem.pieces == 1 and method != "paper":
+            problem = replace(problem, frames=cut(problem.frames))
+        return _identify(problem, method)
 
 
 def identify_trajectories(
@@ -58,23 +66,28 @@ def identify_trajectories(
     jets: JetProvider | None,
     trajectories: Trajectories,
     *,
-    frames: int = PAPER_FRAMES,
+    frames: int | str | None = None,
     start: int = 0,
+    budget: float = DEFAULT_BUDGET,
     unknown: Unknown = None,
     known: Mapping[str, float | np.ndarray] | None = None,
     method: str = "auto",
     progress: Callable[[int, int], None] | None = None,
 ) -> list[Identified]:
-    """Each trajectory by itself, from `frames` frames that begin at `start`.
+    """Each trajectory by itself, from all frames after `start`, or as many as the budget allows.
 
-    Without `jets` the Gaussians are a lattice fine enough for the data. `known` values are the
-    same for all trajectories or one for each. All share one band, and so compiled code.
+    `frames` may be "all", or a number of successive frames; without it frames are spread evenly,
+    as many as about `budget` seconds on two cores suffice for. Without `jets` the Gaussians are a
+    lattice fine enough for the data. `known` values are the same for all trajectories or one for
+    each. All share one band, and so compiled code.
     """
     count = trajectories.trajectories
-    check_window(trajectories, frames, start)
-    spectra = [
-        measure(trajectories.window(i, start, frames).astype(np.float64)) for i in range(count)
-    ]
+    begin, length = chosen_frames(trajectories, frames, start=start, budget=budget, method=method)
+
+    def pieces(i: int) -> np.ndarray:
+        return trajectories.windows(np.array([[i, s] for s in begin]), length)
+
+    spectra = [measure(pieces(i).astype(np.float64)) for i in range(count)]
     band = tuple(int(b) for b in np.max([s.band for s in spectra], axis=0))
     jets = jets or lattice_jets(band, trajectories.grid)
     found = []
@@ -85,17 +98,44 @@ def identify_trajectories(
         }
         with jax.enable_x64(True):
             problem = pose(
-                equation,
-                jets,
-                trajectories.window(i, start, frames),
-                trajectories.dt,
-                unknown=unknown,
-                known=values,
+                equation, jets, pieces(i), trajectories.dt, unknown=unknown, known=values
             )
             found.append(_identify(problem.with_band(band), method))
         if progress:
             progress(i + 1, count)
     return found
+
+
+def chosen_frames(
+    trajectories: Trajectories,
+    frames: int | str | None = None,
+    *,
+    start: int = 0,
+    budget: float = DEFAULT_BUDGET,
+    method: str = "auto",
+) -> tuple[np.ndarray, int]:
+    """Where the pieces begin that identification uses of each trajectory, and their length."""
+    if frames is None and method == "paper":
+        frames = min(PAPER_FRAMES, trajectories.frames - start)
+    left = trajectories.frames - start
+    wanted = left if frames in (None, "all") else frames
+    if not isinstance(wanted, int):
+        raise SplatopError(f"expected a number of frames or 'all', got {frames!r}")
+    check_window(trajectories, wanted, start)
+    if method == "paper":
+        return np.array([start]), wanted
+    if frames is None:
+        wanted = frames_within(
+            budget,
+            trajectories.grid,
+            channels=len(trajectories.fields),
+            trajectories=trajectories.trajectories,
+        )
+        left = trajectories.frames - start
+        begin, length = spread(left, wanted)
+    else:
+        begin, length = spread(wanted, wanted)
+    return start + begin, length
 
 
 def lattice_jets(band: tuple[int, ...], grid: Grid) -> SplatJets:
@@ -120,50 +160,134 @@ def check_window(trajectories: Trajectories, frames: int, start: int) -> None:
 def _identify(problem: Problem, method: str) -> Identified:
     if method not in ("auto", *METHODS):
         raise unknown_name("method", method, ("auto", *METHODS))
-    notes = []
+    problem, remarks = _resolved_pieces(problem)
     if method in _LINEAR_METHODS and problem.nonlinear:
-        notes.append(
-            f"the equation is not linear in {', '.join(problem.nonlinear)}, which the {method} "
-            "method needs: used the flow method instead"
+        remarks.append(
+            Remark(
+                f"the equation is not linear in {', '.join(problem.nonlinear)}, which the {method} "
+                "method needs: used the flow method instead"
+            )
         )
         method = "flow"
     if method == "auto":
         noisy = problem.spectrum.relative_noise > NOISY
-        method = "trajectory" if noisy and len(problem.frames) >= 3 else "flow"
-    if len(problem.frames) < _LEAST_FRAMES[method]:
+        method = "trajectory" if noisy and problem.length >= 3 else "flow"
+    if problem.length < _LEAST_FRAMES[method]:
         raise SplatopError(
             f"expected at least {_LEAST_FRAMES[method]} frames for the {method} method, got "
-            f"{len(problem.frames)}: pass more frames, or use the flow method, which needs 2"
+            f"{problem.length}: pass more frames, or use the flow method, which needs 2"
         )
-    # Products feed on modes that noise hides: a trajectory has them nevertheless.
-    wider = method == "trajectory" and problem.equation.degree > 1
-    reduced = reduce(problem, margin=_HIDDEN if wider else 1.0)
-    acting = {} if problem.nonlinear else acting_parts(problem, reduced)
-    found = _methods(problem, reduced, acting)[method]()
-    warnings = (*notes, *warnings_for(problem, method, found))
-    return _identified(problem, method, found, warnings)
+    for one, fit in _attempts(problem, method, remarks):
+        if fit is not None:
+            remarks += remarks_on(problem, one, fit)
+            return _identified(problem, one, fit, remarks)
+    raise SplatopError(
+        f"found no values of {', '.join(problem.unknown)} from which the equation can be followed "
+        "for one frame: check the time step and the signs, or give values to start from, as in "
+        f"--unknown {problem.unknown[0]}=0.5"
+    )
 
 
-def _methods(
-    problem: Problem, reduced: Reduced, acting: dict[str, np.ndarray]
-) -> dict[str, Callable[[], Fit]]:
-    def start() -> np.ndarray:
-        if problem.nonlinear or len(problem.frames) < WEAK_FRAMES:
-            return first_estimate(problem, reduced)
-        return integrate(problem, reduced).x
+def _attempts(
+    problem: Problem, method: str, remarks: list[Remark]
+) -> Iterator[tuple[str, Fit | None]]:
+    """What one method after another finds; the remarks grow by what went wrong."""
+    if method in _LINEAR_METHODS:
+        reduced = reduce(problem)
+        acting = acting_parts(problem, reduced)
+        if method == "paper":
+            yield method, regress(problem, acting)
+        else:
+            yield method, integrate(problem, reduced)
+        return
+    run = {"flow": match, "trajectory": fit_trajectory}
+    order = [method, *(other for other in run if other != method and problem.length >= 3)]
+    for one in order:
+        yield one, _followed(problem, one, run[one], remarks)
+    if not problem.nonlinear and problem.length >= WEAK_FRAMES:
+        remarks.append(
+            Remark(
+                "the equation cannot be followed in time at the values that the weak form finds, "
+                "which are given here: check them, the time step and the signs",
+                doubt=True,
+            )
+        )
+        yield "weak", integrate(problem, reduce(problem))
 
-    return {
-        "paper": partial(regress, problem, acting),
-        "weak": partial(integrate, problem, reduced),
-        "flow": lambda: match(problem, reduced, start()),
-        "trajectory": lambda: fit_trajectory(problem, reduced, start()),
-    }
+
+def _followed(
+    problem: Problem, method: str, run: Callable[..., Fit], remarks: list[Remark]
+) -> Fit | None:
+    """What a method that follows the equation in time finds, in the widest band that it can."""
+    narrower: tuple[int, ...] = ()
+    for tail in _TAILS:
+        tried = problem if tail == TAIL else problem.with_tail(tail)
+        if tried.spectrum.band == narrower:
+            continue
+        narrower = tried.spectrum.band
+        # Products feed on modes that noise hides: a trajectory has them nevertheless.
+        wider = method == "trajectory" and problem.equation.degree > 1
+        own = reduce(tried)
+        reduced = reduce(tried, margin=_HIDDEN) if wider else own
+        if not problem.nonlinear:
+            acting_parts(tried, own)
+        for start in _starts(tried, own):
+            steps = steps_for(tried, reduced, start)
+            if steps is None:
+                continue
+            fit = run(tried, reduced, start, steps)
+            if np.isfinite(fit.residual) and np.isfinite(fit.x).all():
+                if tail > TAIL:
+                    remarks.append(
+                        Remark(
+                            f"only modes up to {max(narrower)} could be followed in time; what "
+                            f"lies beyond is {tail:g} of the data at most"
+                        )
+                    )
+                return fit
+    values = described(problem, next(_starts(problem, reduce(problem))))
+    remarks.append(
+        Remark(
+            f"the {method} method could not follow the equation for one frame at {values}: "
+            "another method was used"
+        )
+    )
+    return None
 
 
-def _identified(problem: Problem, method: str, found: Fit, warnings: tuple[str, ...]) -> Identified:
+def _starts(problem: Problem, reduced: Reduced) -> Iterator[np.ndarray]:
+    """Where a search may begin, the best guess first."""
+    if all(name in problem.starts for name in problem.unknown):
+        yield np.array([problem.starts[name] for name in problem.unknown])
+    if not problem.nonlinear and problem.length >= WEAK_FRAMES:
+        yield integrate(problem, reduced).x
+    yield first_estimate(problem, reduced)
+
+
+def _resolved_pieces(problem: Problem) -> tuple[Problem, list[Remark]]:
+    """The problem without the pieces that the grid does not resolve, if others remain."""
+    if not problem.spectrum.unresolved:
+        return problem, []
+    pieces = cut(problem.frames, SHORTEST)
+    good = [not measure(piece[None]).unresolved for piece in pieces]
+    if all(good) or not any(good):
+        return problem, []
+    frames = pieces[good]
+    return replace(problem, frames=frames, spectrum=measure(frames)), [
+        Remark(
+            f"{(len(pieces) - len(frames)) * frames.shape[1]} of "
+            f"{len(pieces) * frames.shape[1]} frames hold scales that the grid does not resolve "
+            "and were left out"
+        )
+    ]
+
+
+def _identified(problem: Problem, method: str, found: Fit, remarks: list[Remark]) -> Identified:
     half = found.spread.half_widths()
     values = {name: float(v) for name, v in zip(problem.unknown, found.x, strict=True)}
     errors = dict(zip(problem.unknown, map(float, found.spread.errors), strict=True))
+    # Doubts come first: they decide whether to read on.
+    remarks = sorted(remarks, key=lambda remark: not remark.doubt)
     return Identified(
         method=method,
         estimates=values,
@@ -173,8 +297,10 @@ def _identified(problem: Problem, method: str, found: Fit, warnings: tuple[str, 
             for (name, value), h in zip(values.items(), half, strict=True)
         },
         known=problem.known,
+        frames=problem.pieces * problem.length,
         relative_residual=found.residual,
         noise_level=problem.spectrum.relative_noise,
         condition_number=found.spread.condition,
-        warnings=warnings,
+        warnings=tuple(dict.fromkeys(remark.text for remark in remarks)),
+        trusted=not any(remark.doubt for remark in remarks),
     )

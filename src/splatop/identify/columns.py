@@ -56,7 +56,8 @@ def acting_parts(problem: Problem, reduced: Reduced) -> dict[str, np.ndarray]:
 
     A part counts as zero if noise at the level of rounding would make as large a column.
     """
-    u = reduced.states[len(reduced.states) // 2]
+    pieces, length = reduced.states.shape[:2]
+    u = reduced.states[pieces // 2, length // 2]
     deviation = np.std(u, axis=tuple(range(1, u.ndim)), keepdims=True)
     speck = _ROUNDING * deviation * np.random.default_rng(0).standard_normal(u.shape)
     still, moved = (

@@ -1,23 +1,35 @@
 """What to tell the user about an estimate, in plain sentences."""
 
 import itertools
+from dataclasses import dataclass
 
 import numpy as np
 
 from .problem import Problem, carries, lattice_anchors
 from .regression import PAPER_FRAMES
-from .uncertainty import Fit
+from .uncertainty import SLACK, Fit
 
 # Above this relative noise, frames are not compared with one another.
 NOISY = 1e-4
 _FEW_FRAMES = 5
 _ILL_CONDITIONED = 1e3
-_UNEXPLAINED = 0.1
+# The share of the change between frames that an equation may leave unexplained.
+_UNEXPLAINED = 0.01
+# The same for data with scales that the grid does not resolve: what resolves them explains all.
+_UNRESOLVED = 1e-3
 # The share of energy that may turn by more than a quarter period between frames.
 _TURNED = 0.25
 
 
-def warnings_for(problem: Problem, method: str, fit: Fit) -> list[str]:
+@dataclass(frozen=True)
+class Remark:
+    """A sentence for the user; a `doubt` means that the numbers should not be trusted."""
+
+    text: str
+    doubt: bool = False
+
+
+def remarks_on(problem: Problem, method: str, fit: Fit) -> list[Remark]:
     return [
         *_about_frames(problem, method),
         *_about_noise(problem, method),
@@ -27,66 +39,91 @@ def warnings_for(problem: Problem, method: str, fit: Fit) -> list[str]:
     ]
 
 
-def _about_frames(problem: Problem, method: str) -> list[str]:
-    frames = len(problem.frames)
+def _about_frames(problem: Problem, method: str) -> list[Remark]:
+    frames = problem.pieces * problem.length
     found = []
     if method == "paper" and frames < PAPER_FRAMES:
         order = 2 * ((frames - 1) // 2)
         found.append(
-            f"{frames} frames are few: the time derivative is of order {order} instead of 6; "
-            f"pass {PAPER_FRAMES}, or use the flow method"
+            Remark(
+                f"{frames} frames are few: the time derivative is of order {order} instead of 6; "
+                f"pass {PAPER_FRAMES}, or use the flow method"
+            )
         )
     elif frames < _FEW_FRAMES:
-        found.append(f"{frames} frames are few: the estimates rest on little data; pass more")
+        text = f"{frames} frames are few: the estimates rest on little data; pass more"
+        found.append(Remark(text))
     anchors = lattice_anchors(problem.jets)
     if anchors and not carries(anchors, problem.spectrum.band):
         found.append(
-            f"{'x'.join(map(str, anchors))} Gaussians cannot carry the data, whose modes "
-            f"reach {max(problem.spectrum.band)}: use more than twice as many along each axis"
+            Remark(
+                f"{'x'.join(map(str, anchors))} Gaussians cannot carry the data, whose modes "
+                f"reach {max(problem.spectrum.band)}: use more than twice as many along each axis",
+                doubt=True,
+            )
         )
     return found
 
 
-def _about_noise(problem: Problem, method: str) -> list[str]:
+def _about_noise(problem: Problem, method: str) -> list[Remark]:
     noise = problem.spectrum.relative_noise
     if method in ("paper", "flow") and noise > 10 * NOISY:
         return [
-            f"the frames hold about {100 * noise:.2g} % of noise, which biases the {method} "
-            "method (noise in its input looks like damping): use the trajectory method"
+            Remark(
+                f"the frames hold about {100 * noise:.2g} % of noise, which biases the {method} "
+                "method (noise in its input looks like damping): use the trajectory method",
+                doubt=True,
+            )
         ]
     return []
 
 
-def _about_time(problem: Problem) -> list[str]:
+def _about_time(problem: Problem) -> list[Remark]:
     """Modes that turn by more than a quarter period per frame: motion may be aliased."""
-    axes = tuple(range(2, problem.frames.ndim))
+    axes = tuple(range(3, problem.frames.ndim))
     modes = np.fft.rfftn(problem.frames, axes=axes, norm="forward")
-    modes[(slice(None), slice(None), *(0,) * len(axes))] = 0
-    overlap = modes[1:] * np.conj(modes[:-1])
+    modes[(..., *(0,) * len(axes))] = 0
+    overlap = modes[:, 1:] * np.conj(modes[:, :-1])
     energy = np.abs(overlap)
     energy = np.where(energy > 1e-3 * energy.max(), energy, 0.0)
     turned = float(np.sum(energy * (overlap.real < 0)) / max(np.sum(energy), 1e-300))
     if turned > _TURNED:
         return [
-            f"{100 * turned:.0f} % of the energy turns by more than a quarter period from frame to "
-            f"frame: the time step {problem.dt:g} may be too long to follow the motion (aliased); "
-            "pass frames closer in time"
+            Remark(
+                f"{100 * turned:.0f} % of the energy turns by more than a quarter period from "
+                f"frame to frame: the time step {problem.dt:g} may be too long to follow the "
+                "motion (aliased); pass frames closer in time",
+                doubt=True,
+            )
         ]
     return []
 
 
-def _about_residual(problem: Problem, fit: Fit) -> list[str]:
-    unexplained = np.sqrt(max(fit.residual**2 - (1.2 * fit.noise) ** 2, 0.0))
+def _about_residual(problem: Problem, fit: Fit) -> list[Remark]:
+    unexplained = np.sqrt(max(fit.residual**2 - (SLACK * fit.noise) ** 2, 0.0))
+    found = []
+    if problem.spectrum.unresolved and unexplained > _UNRESOLVED:
+        found.append(
+            Remark(
+                f"the grid does not resolve the data: {problem.spectrum.unresolved:.2g} of the "
+                "field lies in the last quarter of its scales, and is no white noise (a front "
+                "thinner than a cell?): take frames from a finer grid, or from other times",
+                doubt=True,
+            )
+        )
     if unexplained > _UNEXPLAINED:
-        return [
-            f"the equation leaves {100 * unexplained:.0f} % of the change between frames "
-            "unexplained, which is implausible: check the time step "
-            f"(dt = {problem.dt:g}), the known values, and whether a term is missing"
-        ]
-    return []
+        found.append(
+            Remark(
+                f"the equation leaves {100 * unexplained:.2g} % of the change between frames "
+                "unexplained, more than noise can: check the time step "
+                f"(dt = {problem.dt:g}), the known values, and whether a term is missing or wrong",
+                doubt=True,
+            )
+        )
+    return found
 
 
-def _about_coefficients(problem: Problem, fit: Fit) -> list[str]:
+def _about_coefficients(problem: Problem, fit: Fit) -> list[Remark]:
     found = []
     half = fit.spread.half_widths()
     wide = half > np.abs(fit.x)
@@ -101,14 +138,20 @@ def _about_coefficients(problem: Problem, fit: Fit) -> list[str]:
         ):
             blurred |= {i, j}
             found.append(
-                f"'{problem.unknown[i]}' and '{problem.unknown[j]}' cannot be told apart on these "
-                f"frames, their terms are nearly proportional (condition number "
-                f"{fit.spread.condition:.3g}): give one as known, or pass more varied frames"
+                Remark(
+                    f"'{problem.unknown[i]}' and '{problem.unknown[j]}' cannot be told apart on "
+                    f"these frames, their terms are nearly proportional (condition number "
+                    f"{fit.spread.condition:.3g}): give one as known, or pass more varied frames",
+                    doubt=True,
+                )
             )
     for i, name in enumerate(problem.unknown):
         if wide[i] and i not in blurred:
             found.append(
-                f"'{name}' cannot be told from zero on these frames: {fit.x[i]:.3g} ± "
-                f"{half[i]:.3g} (95 %): its term may be absent, or too weak to be seen here"
+                Remark(
+                    f"'{name}' cannot be told from zero on these frames: {fit.x[i]:.3g} ± "
+                    f"{half[i]:.3g} (95 %): its term may be absent, or too weak to be seen here",
+                    doubt=True,
+                )
             )
     return found

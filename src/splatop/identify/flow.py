@@ -13,32 +13,32 @@ from jaxtyping import Array, Float
 from ..equation import Equation
 from ..stepper import Coefficients
 from .problem import Problem, Reduced
-from .propagate import Settings, check_reached, named, propagator, settings_for
+from .propagate import Steps, named, propagator
 from .uncertainty import Fit, levenberg_marquardt, spread
 
 
-def match(problem: Problem, reduced: Reduced, start: np.ndarray) -> Fit:
+def match(problem: Problem, reduced: Reduced, start: np.ndarray, steps: Steps) -> Fit:
     """The coefficients for which `u_{n+1} = Φ(u_n)` comes closest over all frames."""
-    settings = settings_for(problem, reduced, start)
 
     def linearise(x: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         residual, columns = _linearise(
-            problem.equation, reduced, jnp.asarray(x), problem.given, settings
+            problem.equation, reduced, jnp.asarray(x), problem.given, steps
         )
         return np.asarray(residual).ravel(), np.asarray(columns).reshape(len(x), -1)
 
     x, residual, columns = levenberg_marquardt(linearise, start)
-    check_reached(problem, residual, x)
-    shape = (len(reduced.states) - 1, *reduced.states.shape[1:])
+    pairs = problem.pieces * (problem.length - 1)
+    shape = (pairs, *reduced.states.shape[2:])
+    change = max(reduced.change, 1e-300)
+    noise = np.sqrt(2 * pairs) * reduced.noise(problem.spectrum)
     found = spread(
         columns.reshape(-1, *shape),
         residual.reshape(shape),
-        freedom=shape[0] * reduced.freedom - len(x),
+        freedom=pairs * reduced.freedom - len(x),
         dims=problem.grid.dims,
         rounding=problem.precision * reduced.size,
+        expected=noise,
     )
-    change = max(reduced.change, 1e-300)
-    noise = np.sqrt(2 * shape[0]) * reduced.noise(problem.spectrum)
     return Fit(x, found, float(np.linalg.norm(residual)) / change, noise / change)
 
 
@@ -48,14 +48,19 @@ def _linearise(
     reduced: Reduced,
     x: Float[Array, " p"],
     known: Coefficients,
-    settings: Settings,
+    steps: Steps,
 ) -> tuple[Array, Array]:
-    """Residual `(T - 1, C, *M)` and columns `(p, T - 1, C, *M)`."""
+    """Residual `(S (L - 1), C, *M)` and columns `(p, S (L - 1), C, *M)`."""
+    before, after = (
+        jnp.asarray(pairs.reshape(-1, *pairs.shape[2:]))
+        for pairs in (reduced.states[:, :-1], reduced.states[:, 1:])
+    )
 
     def predict(x):
-        advance = propagator(equation, reduced, named(settings.unknown, x, known), settings)
-        return reduced.weigh(jax.vmap(advance)(jnp.asarray(reduced.states[:-1])))
+        coefficients = named(steps.unknown, x, known)
+        advance = propagator(equation, reduced, coefficients, steps.dt, steps.substeps)
+        return reduced.weigh(jax.vmap(advance)(before))
 
     predicted = predict(x)
     columns = jax.vmap(lambda direction: jax.jvp(predict, (x,), (direction,))[1])(jnp.eye(len(x)))
-    return jnp.asarray(reduced.weigh(reduced.states[1:])) - predicted, columns
+    return reduced.weigh(after) - predicted, columns

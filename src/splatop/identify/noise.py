@@ -12,22 +12,28 @@ _NOISE_ONLY = 0.75
 # A slab of modes belongs to the band if it stands out of the noise by this many deviations.
 _DEVIATIONS = 5.0
 # What lies beyond the band of clean data, in amplitude relative to the whole.
-_TAIL = 1e-6
+TAIL = 1e-6
+# Small scales below this share of a field matter to nobody, whatever they are.
+_VISIBLE = 1e-4
+# Deviations from what white noise would do, from which small scales are no noise.
+_NOT_WHITE = 8.0
 
 
 @dataclass(frozen=True)
 class Spectrum:
-    """What the spectrum of frames `(T, C, *N)` tells.
+    """What the spectrum of frames `(S, L, C, *N)` tells.
 
     `noise` and `scale` hold one standard deviation per channel, of the white noise and of the
     field about its mean; `band` the highest mode along each axis that stands out of the noise;
-    `points` the number of grid points.
+    `points` the number of grid points. `unresolved` is the share of the field in its smallest
+    scales where these are no noise but a part of the solution that the grid cannot hold, else 0.
     """
 
     noise: np.ndarray
     scale: np.ndarray
     band: tuple[int, ...]
     points: int
+    unresolved: float = 0.0
 
     @property
     def relative_noise(self) -> float:
@@ -35,30 +41,36 @@ class Spectrum:
         return float(np.max(self.noise / np.maximum(self.scale, 1e-300)))
 
 
-def measure(frames: np.ndarray) -> Spectrum:
-    """Noise from the floor at high wavenumbers, band from what rises above it."""
-    points = frames.shape[2:]
-    axes = tuple(range(2, frames.ndim))
-    modes = np.fft.rfftn(frames, axes=axes, norm="forward")
-    energy = np.mean(np.abs(modes) ** 2, axis=0)
-    floor = _floor(energy, points, len(frames))
-    total = np.prod(points)
-    mean = (slice(None),) + (0,) * len(points)
-    weights = _multiplicity(points)
-    energy[mean] = 0.0
-    signal = np.maximum(np.sum(energy * weights, axis=axes_of(energy)) - floor * total, 0.0)
+def measure(frames: np.ndarray, *, tail: float = TAIL) -> Spectrum:
+    """Noise from the floor at high wavenumbers, band from what rises above it.
+
+    `frames` are pieces of successive frames `(S, L, C, *N)`. Beyond the band of clean data lies
+    no more than the `tail` of their amplitude.
+    """
+    points = frames.shape[3:]
+    modes = np.fft.rfftn(frames, axes=tuple(range(3, frames.ndim)), norm="forward")
+    energy = np.mean(np.abs(modes) ** 2, axis=(0, 1))
+    count = frames.shape[0] * frames.shape[1]
+    floor = _floor(energy, points, count)
+    total = int(np.prod(points))
+    weights = multiplicity(points)
+    energy[(slice(None), *(0,) * len(points))] = 0.0
+    axes = tuple(range(1, energy.ndim))
+    power = np.sum(energy * weights, axis=axes)
+    unresolved = _unresolved(frames, modes, points, power)
+    if unresolved:
+        floor = np.zeros_like(floor)
     band = tuple(
-        _highest(energy * weights, weights, axis, floor, frames=len(frames))
+        _highest(energy * weights, weights, axis, floor, frames=count, tail=tail)
         for axis in range(len(points))
     )
     return Spectrum(
-        noise=np.sqrt(floor * total), scale=np.sqrt(signal), band=band, points=int(total)
+        noise=np.sqrt(floor * total),
+        scale=np.sqrt(np.maximum(power - floor * total, 0.0)),
+        band=band,
+        points=total,
+        unresolved=unresolved,
     )
-
-
-def axes_of(field: np.ndarray) -> tuple[int, ...]:
-    """The spatial axes of a field `(C, *N)`."""
-    return tuple(range(1, field.ndim))
 
 
 def add_noise(frames: np.ndarray, level: float, seed: int | tuple[int, ...]) -> np.ndarray:
@@ -77,6 +89,14 @@ def project(frames: np.ndarray, band: tuple[int, ...], points: tuple[int, ...]) 
     return np.ascontiguousarray(frames)
 
 
+def multiplicity(points: tuple[int, ...]) -> np.ndarray:
+    """How many modes of the full transform each mode of `rfftn` stands for."""
+    last = np.arange(points[-1] // 2 + 1)
+    alone = (last == 0) | (2 * last == points[-1])
+    shape = (*points[:-1], len(last))
+    return np.broadcast_to(np.where(alone, 1.0, 2.0), shape).copy()
+
+
 @lru_cache(maxsize=64)
 def _projection(source: int, band: int, target: int) -> np.ndarray:
     distance = np.arange(target)[:, None] / target - np.arange(source) / source
@@ -84,19 +104,68 @@ def _projection(source: int, band: int, target: int) -> np.ndarray:
     return (1 + 2 * np.sum(np.cos(2 * np.pi * k * distance), axis=0)) / source
 
 
-def _floor(energy: np.ndarray, points: tuple[int, ...], frames: int) -> np.ndarray:
-    """Energy of noise in one mode, per channel: the median over the highest modes."""
-    far = np.zeros(energy.shape[1:], bool)
+def _far(points: tuple[int, ...]) -> np.ndarray:
+    """The modes of `rfftn` beyond any field that the grid resolves well."""
+    far = np.zeros((*points[:-1], points[-1] // 2 + 1), bool)
     for k, n in zip(Grid(points, (1.0,) * len(points)).modes(), points, strict=True):
         far |= np.abs(k) > _NOISE_ONLY * (n // 2)
+    return far
+
+
+def _floor(energy: np.ndarray, points: tuple[int, ...], frames: int) -> np.ndarray:
+    """Energy of noise in one mode, per channel: the median over the highest modes."""
+    far = _far(points)
     if not far.any():
         return np.zeros(len(energy))
     # The mean of `frames` exponential variables has this median, to better than 4 %.
     return np.median(energy[:, far], axis=1) / (1 - 1 / (3 * frames))
 
 
+def _unresolved(
+    frames: np.ndarray, modes: np.ndarray, points: tuple[int, ...], power: np.ndarray
+) -> float:
+    """The share of the field in its smallest scales, if these do not look like white noise.
+
+    A front thinner than a cell fills the spectrum to its end as noise does. But noise is spread
+    evenly over place and time and forgets itself from frame to frame; a front does neither.
+    """
+    far = _far(points)
+    small = np.fft.irfftn(
+        modes * far, s=points, axes=tuple(range(3, frames.ndim)), norm="forward"
+    )
+    axes = tuple(range(3, frames.ndim))
+    energy = np.mean(small**2, axis=axes)  # (S, L, C)
+    shares = np.sqrt(np.mean(energy, axis=(0, 1)) / np.maximum(power, 1e-300))
+    worst = 0.0
+    freedom = float(np.sum(multiplicity(points) * far))
+    for c, share in enumerate(shares):
+        if share < _VISIBLE or freedom < 8:
+            continue
+        own = small[:, :, c] / np.sqrt(np.mean(small[:, :, c] ** 2))
+        count = own.shape[0] * own.shape[1]
+        # White noise: the energy of a frame varies by sqrt(2/f) for f degrees of freedom ...
+        in_time = np.mean(own**2, axis=tuple(range(2, own.ndim)))
+        uneven = (np.max(in_time) - 1) / np.sqrt(2 / freedom)
+        # ... its fourth moment is 3 ± sqrt(96/n) (Gaussian; correlated by the cut to n = f) ...
+        peaked = (np.mean(own**4) - 3) / np.sqrt(96 / (freedom * count))
+        # ... and successive frames have nothing in common, to 1/sqrt(n).
+        lasting = 0.0
+        if own.shape[1] > 1:
+            pairs = own.shape[0] * (own.shape[1] - 1)
+            lasting = abs(np.mean(own[:, 1:] * own[:, :-1])) * np.sqrt(freedom * pairs)
+        if max(uneven, peaked, lasting) > _NOT_WHITE:
+            worst = max(worst, float(share))
+    return worst
+
+
 def _highest(
-    energy: np.ndarray, weights: np.ndarray, axis: int, floor: np.ndarray, *, frames: int
+    energy: np.ndarray,
+    weights: np.ndarray,
+    axis: int,
+    floor: np.ndarray,
+    *,
+    frames: int,
+    tail: float,
 ) -> int:
     """The last mode number along an axis at which any channel rises above noise and tail."""
     others = tuple(i for i in range(1, energy.ndim) if i != axis + 1)
@@ -113,14 +182,6 @@ def _highest(
     seen = excess > _DEVIATIONS * noise * np.sqrt(2 / (count * frames))
     beyond = np.cumsum((excess * seen)[:, ::-1], axis=1)[:, ::-1]
     total = np.maximum(beyond[:, :1], 1e-300)
-    rising = (beyond > _TAIL**2 * total).any(axis=0)
+    rising = (beyond > tail**2 * total).any(axis=0)
     highest = int(np.max(np.nonzero(rising)[0], initial=1))
     return max(1, min(highest, (2 * (len(count) - 1) - 1) // 2))
-
-
-def _multiplicity(points: tuple[int, ...]) -> np.ndarray:
-    """How many modes of the full transform each mode of `rfftn` stands for."""
-    last = np.arange(points[-1] // 2 + 1)
-    alone = (last == 0) | (2 * last == points[-1])
-    shape = (*points[:-1], len(last))
-    return np.broadcast_to(np.where(alone, 1.0, 2.0), shape).copy()

@@ -13,6 +13,7 @@ from jaxtyping import Array
 from ..encoders import LatticeEncoder
 from ..equation import Equation
 from ..errors import SplatopError, check_finite, unknown_name
+from ..etdrk4 import Scheme
 from ..grid import Grid
 from ..jets import FiniteDifferenceJets, JetProvider, SpectralJets, SplatJets
 from ..physics import EmbeddedPhysics
@@ -24,10 +25,11 @@ Unknown = Iterable[str] | Mapping[str, float] | None
 
 @dataclass(frozen=True)
 class Problem:
-    """Frames `(T, C, *N)` a time `dt` apart, and what is known of the equation behind them.
+    """Frames a time `dt` apart, and what is known of the equation behind them.
 
-    `starts` are first guesses that the user gave, for coefficients that enter nonlinearly.
-    `precision` is the rounding of the data type that the frames came in.
+    `frames` are `(S, L, C, *N)`: S pieces of L successive frames, all of one trajectory. `starts`
+    are first guesses that the user gave. `precision` is the rounding of the data type that the
+    frames came in.
     """
 
     equation: Equation
@@ -42,7 +44,16 @@ class Problem:
 
     @property
     def grid(self) -> Grid:
-        return Grid(tuple(self.frames.shape[2:]), self.jets.lengths)
+        return Grid(tuple(self.frames.shape[3:]), self.jets.lengths)
+
+    @property
+    def pieces(self) -> int:
+        return self.frames.shape[0]
+
+    @property
+    def length(self) -> int:
+        """Successive frames of a piece."""
+        return self.frames.shape[1]
 
     @property
     def given(self) -> dict[str, Array]:
@@ -58,27 +69,33 @@ class Problem:
     def with_band(self, band: tuple[int, ...]) -> "Problem":
         return replace(self, spectrum=replace(self.spectrum, band=band))
 
+    def with_tail(self, tail: float) -> "Problem":
+        """The same frames in a narrower band, which leaves out this share of their amplitude."""
+        return replace(self, spectrum=measure(self.frames, tail=tail))
+
 
 class Reduced(eqx.Module):
     """A problem inside its band, on a grid that just holds it: small, and the same for any N.
 
-    Only modes in the band are ever compared, so the filter takes part in no estimate. Rows carry
-    `weights`, one per channel.
+    `states` are `(S, L, C, *M)`. Only modes in the band are ever compared, so the filter takes
+    part in no estimate. Rows carry `weights`, one per channel. `scheme` integrates what acts on
+    Fourier modes exactly; without it, as for a learned encoder, Φ's own RK4 does.
     """
 
     states: np.ndarray
     weights: np.ndarray
     jets: JetProvider
+    scheme: Scheme | None
     band: tuple[int, ...] = eqx.field(static=True)
 
     @property
     def points(self) -> tuple[int, ...]:
-        return tuple(self.states.shape[2:])
+        return tuple(self.states.shape[3:])
 
     @property
     def freedom(self) -> int:
         """Real degrees of freedom of one frame."""
-        return self.states.shape[1] * math.prod(2 * b + 1 for b in self.band)
+        return self.states.shape[2] * math.prod(2 * b + 1 for b in self.band)
 
     @property
     def size(self) -> float:
@@ -88,7 +105,7 @@ class Reduced(eqx.Module):
     @property
     def change(self) -> float:
         """The size of what happens between the frames, weighted as residuals are."""
-        return float(np.linalg.norm(self.weigh(np.diff(self.states, axis=0))))
+        return float(np.linalg.norm(self.weigh(np.diff(self.states, axis=1))))
 
     def noise(self, spectrum: Spectrum) -> float:
         """The expected size of white noise in one frame, weighted as residuals are."""
@@ -108,23 +125,28 @@ def pose(
     unknown: Unknown = None,
     known: Mapping[str, float] | None = None,
 ) -> Problem:
-    """The problem, or an error that says what is wrong with it."""
+    """The problem, or an error that says what is wrong with it.
+
+    `frames` are `(T, C, *N)`, or pieces of them `(S, L, C, *N)`.
+    """
     precision = np.finfo(np.result_type(frames, np.float16)).eps
     frames = np.asarray(frames, np.float64)
     dims = len(jets.lengths)
-    if frames.ndim != dims + 2 or frames.shape[1] != len(equation.fields):
+    if frames.ndim not in (dims + 2, dims + 3) or frames.shape[-dims - 1] != len(equation.fields):
         raise SplatopError(
             f"expected frames of shape (T, {len(equation.fields)}, *N) in {dims}D, "
             f"got {frames.shape}: pass one trajectory at a time, channels after time"
         )
     if not (math.isfinite(dt) and dt > 0):
         raise SplatopError(f"expected a positive time between frames, got dt = {dt}")
-    if len(frames) < 2:
+    if frames.shape[-dims - 2] < 2:
         raise SplatopError(
-            f"expected at least 2 frames to see a change, got {len(frames)}: pass more frames"
+            "expected at least 2 frames to see a change, "
+            f"got {frames.shape[-dims - 2]}: pass more frames"
         )
     check_finite(frames, "frames")
-    if np.ptp(frames, axis=tuple(range(2, frames.ndim))).max() == 0 and np.ptp(frames) == 0:
+    frames = frames.reshape(-1, *frames.shape[-dims - 2 :])
+    if np.ptp(frames) == 0:
         raise SplatopError(
             "expected frames that vary in space or time, got one constant value: "
             "nothing can be learned from them"
@@ -145,14 +167,18 @@ def pose(
 
 
 def reduce(problem: Problem, *, margin: float = 1.0) -> Reduced:
-    """The frames inside their band (times a margin), on the coarsest grid without aliasing."""
+    """The frames inside their band, on the coarsest grid without aliasing.
+
+    A margin of more than one widens the band, up to a size that data sets share: compiled code
+    is then shared as well.
+    """
     full = problem.grid
     band = tuple(
-        min((n - 1) // 2, math.ceil(margin * b))
+        min((n - 1) // 2, b if margin == 1 else _rounded(margin * b))
         for n, b in zip(full.points, problem.spectrum.band, strict=True)
     )
     cutoffs = tuple(b / length for b, length in zip(band, full.lengths, strict=True))
-    jets = _differentiating(problem.jets, BoxFilter(cutoffs), band)
+    jets = _differentiating(problem.jets, BoxFilter(cutoffs), problem.spectrum.band)
     physics = EmbeddedPhysics(problem.equation, jets, problem.dt)
     # A velocity field widens the band as a product does, though its term is linear.
     points = tuple(
@@ -161,12 +187,20 @@ def reduce(problem: Problem, *, margin: float = 1.0) -> Reduced:
     )
     if isinstance(problem.jets, FiniteDifferenceJets):
         points = full.points  # differences lose their accuracy on a coarser grid
+    spectral = isinstance(jets, SpectralJets)
     return Reduced(
         project(problem.frames, band, points),
         1 / np.where(problem.spectrum.scale > 0, problem.spectrum.scale, 1.0),
         double(jets),
+        Scheme(problem.equation, Grid(points, full.lengths), band) if spectral else None,
         band,
     )
+
+
+def _rounded(band: float) -> int:
+    """Up to a multiple of 4, or 8."""
+    unit = 4 if band <= 16 else 8
+    return unit * math.ceil(band / unit)
 
 
 def lattice_anchors(jets: JetProvider) -> tuple[int, ...]:
@@ -181,8 +215,8 @@ def carries(anchors: tuple[int, ...], band: tuple[int, ...]) -> bool:
 
 
 def _differentiating(jets: JetProvider, filter: Filter, band: tuple[int, ...]) -> JetProvider:
-    """The provider with this filter. A lattice that carries the band differentiates it exactly, as
-    Fourier modes do at a tenth of the cost."""
+    """The provider with this filter. A lattice that carries the data's band differentiates it
+    exactly, as Fourier modes do at a tenth of the cost."""
     anchors = lattice_anchors(jets)
     if anchors and carries(anchors, band):
         return SpectralJets(jets.lengths, filter)

@@ -38,7 +38,7 @@ def regress(problem: Problem, acting: dict[str, np.ndarray]) -> Fit:
     An even number of frames leaves out the last one. Directions of a velocity are estimated
     separately, then averaged.
     """
-    frames = problem.frames[: len(problem.frames) - 1 + len(problem.frames) % 2]
+    frames = problem.frames[0, : problem.length - 1 + problem.length % 2]
     weights = central_difference(len(frames)) / problem.dt
     jets = replace(problem.jets, filter=PassThrough())  # type: ignore[type-var]
     centre = jnp.asarray(frames[len(frames) // 2], jnp.float32)
@@ -63,6 +63,7 @@ def regress(problem: Problem, acting: dict[str, np.ndarray]) -> Fit:
         freedom=residual.size - len(beta),
         dims=problem.grid.dims,
         rounding=0.0,
+        expected=np.inf,
     )
     found = found.tied(tie, _stencil_error(problem, frames, matrix, tie))
     whole = max(float(np.linalg.norm(target + offset)), 1e-300)

@@ -14,7 +14,8 @@ class Identified:
     `intervals` are 95 % intervals. `relative_residual` is the part of the change from frame to
     frame that the equation leaves unexplained (1 is all of it), `noise_level` the noise in the
     frames over their standard deviation, `condition_number` that of the normalised columns (1 is
-    best, beyond 1e3 terms can hardly be told apart). `warnings` are plain sentences.
+    best, beyond 1e3 terms can hardly be told apart). `frames` is how many were used. `warnings` are
+    plain sentences; `trusted` is false if one of them puts the estimates or intervals in doubt.
     """
 
     method: str
@@ -22,10 +23,12 @@ class Identified:
     standard_errors: dict[str, float]
     intervals: dict[str, tuple[float, float]]
     known: dict[str, float]
+    frames: int
     relative_residual: float
     noise_level: float
     condition_number: float
     warnings: tuple[str, ...] = ()
+    trusted: bool = True
 
     @property
     def coefficients(self) -> Mapping[str, float]:
@@ -54,7 +57,8 @@ class Identified:
             f"(95 %: {_shown(self.intervals[name][0])} to {_shown(self.intervals[name][1])})"
             for name, value in self.estimates.items()
         ]
-        return "\n".join([*lines, *(f"warning: {text}" for text in self.warnings)])
+        doubt = [] if self.trusted else ["not trusted: see the warnings"]
+        return "\n".join([*doubt, *lines, *(f"warning: {text}" for text in self.warnings)])
 
 
 def _shown(value: float) -> str:

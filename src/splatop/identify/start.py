@@ -26,7 +26,7 @@ _REFINED = 4
 
 def first_estimate(problem: Problem, reduced: Reduced) -> np.ndarray:
     """Minimises `‖∂u/∂t - F(u; λ)‖` at the middle of the window."""
-    centre, slope = centre_and_slope(reduced.states, problem.dt)
+    centre, slope = centre_and_slope(reduced.states[problem.pieces // 2], problem.dt)
 
     def linearise(x: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         residual, columns = _linearise(

@@ -1,104 +1,195 @@
-"""Identification from noisy frames: the initial state is estimated along with the coefficients.
+"""Identification from noisy frames: initial states are estimated along with the coefficients.
 
 Matching noisy frame to noisy frame takes the noise in the input for signal that decays, which
-biases damping upward. Here one clean trajectory is matched to all frames. For white noise this is
-the maximum-likelihood estimate. The state is eliminated by variable projection, matrix free: its
-normal matrix `Σ_n J_nᵀ J_n` is close to a multiple of the identity unless the flow damps strongly,
-so a few conjugate-gradient iterations solve for it.
+biases damping upward. Here one clean trajectory is matched to all frames of a piece. For white
+noise this is the maximum-likelihood estimate. The states are eliminated by variable projection:
+with their Jacobian where it fits into memory, else by conjugate gradients.
 """
 
-from typing import NamedTuple
+from collections.abc import Callable
+from dataclasses import dataclass, replace
 
 import equinox as eqx
 import jax
 import jax.numpy as jnp
 import numpy as np
+import scipy.linalg
 from jaxtyping import Array, Float
 
 from ..equation import Equation
 from ..stepper import Coefficients
+from .noise import project
+from .pieces import SHORTEST, cut
 from .problem import Problem, Reduced
-from .propagate import Settings, check_reached, named, propagator, settings_for
-from .uncertainty import Fit, solve, spread
+from .propagate import Steps, named, propagator
+from .uncertainty import SLACK, Fit, solve, spread
 
-_ITERATIONS = 15
+_ITERATIONS = 20
 _LEAST_STEP = 1e-3
 _GAIN = 1e-3
-# Steps need not be exact, the next iteration corrects them.
-_CG_TOLERANCE = 1e-4
-_CG_ITERATIONS = 60
-# Residual variance up to this multiple of the noise measured beforehand is the noise itself.
-_EXPLAINED = 1.3
+# A step that gains more than this share of what the last one gained calls for a new tangent.
+_SLOW = 0.1
+_CG_TOLERANCE = 1e-5
+_CG_ITERATIONS = 200
+# Numbers in a Jacobian that is kept, 0.4 GB.
+_MOST_NUMBERS = 5e7
+# Directions differentiated along at once: small arrays cost as much as larger ones.
+_BATCH = 32
+# A prediction that is off by this share of the field has lost the data.
+_LOST = 0.3
+
+Eliminate = Callable[[np.ndarray], tuple[np.ndarray, np.ndarray]]
 
 
-class _Linearised(NamedTuple):
-    """At one point: the residual; columns and residual without what a change of state explains;
-    and those changes of state."""
+@dataclass(frozen=True)
+class _Tangent:
+    """The prediction linearised at one point.
 
-    residual: Array
-    columns: Array
-    remainder: Array
-    column_states: Array
-    state: Array
+    `eliminate` splits a target `(S, L, C, *M)` into what no change of states explains, and the
+    change `(S, C, *M)` that explains the rest. `columns` `(p, S, L, C, *M)` are what it leaves of
+    the derivatives by the coefficients, `changes` the changes that go with them.
+    """
+
+    eliminate: Eliminate
+    columns: np.ndarray
+    changes: np.ndarray
 
 
-def fit(problem: Problem, reduced: Reduced, start: np.ndarray) -> Fit:
-    """The coefficients of the one trajectory that comes closest to all frames."""
+def fit(problem: Problem, reduced: Reduced, start: np.ndarray, steps: Steps) -> Fit:
+    """The coefficients of the trajectories, one for each piece, that come closest to all frames."""
     reduced = _noise_weighted(problem, reduced)
-    x, at = _minimise(problem, reduced, start)
-    residual = np.asarray(at.residual)
-    steps = len(residual) - 1
-    expected = np.sqrt(steps) * reduced.noise(problem.spectrum)
-    ages = np.arange(len(residual)) - steps / 2
-    aged = reduced.weigh(reduced.states) * ages.reshape(-1, *(1,) * (residual.ndim - 1))
+    length = _followed(problem, reduced, start, steps)
+    problem = replace(problem, frames=cut(problem.frames, length))
+    reduced = eqx.tree_at(lambda r: r.states, reduced, cut(reduced.states, length))
+    x, residual, tangent = _minimise(problem, reduced, start, steps)
+    own_steps = problem.pieces * (problem.length - 1)
+    expected = np.sqrt(own_steps) * reduced.noise(problem.spectrum)
+    ages = np.arange(problem.length) - (problem.length - 1) / 2
+    aged = reduced.weigh(reduced.states) * ages.reshape(1, -1, *(1,) * (residual.ndim - 2))
+    flat = problem.pieces * problem.length
     found = spread(
-        np.asarray(at.columns),
-        residual,
-        freedom=steps * reduced.freedom - len(x),
+        tangent.columns.reshape(len(x), flat, *residual.shape[2:]),
+        residual.reshape(flat, *residual.shape[2:]),
+        freedom=own_steps * reduced.freedom - len(x),
         dims=problem.grid.dims,
         rounding=problem.precision * float(np.linalg.norm(aged)),
-        white=bool(np.sum(residual**2) <= _EXPLAINED * expected**2),
+        expected=expected,
+        white=bool(np.sum(residual**2) <= (SLACK * expected) ** 2),
     )
     change = max(reduced.change, 1e-300)
     return Fit(x, found, float(np.linalg.norm(residual)) / change, expected / change)
 
 
+def _followed(problem: Problem, reduced: Reduced, x: np.ndarray, steps: Steps) -> int:
+    """How many frames the equation follows the data from a noisy first frame.
+
+    Beyond that a search for the first state could end in another minimum. Chaotic trajectories
+    part soon, from whatever they begin.
+    """
+    states = jnp.asarray(reduced.states[:, 0])
+    predicted = _run(problem.equation, reduced, jnp.asarray(x), states, problem.given, steps)
+    axes = tuple(range(2, reduced.states.ndim))
+    off = np.sum((np.asarray(predicted) - reduced.weigh(reduced.states)) ** 2, axis=axes)
+    size = np.sum(np.mean(reduced.weigh(reduced.states) ** 2, axis=(0, 1)))
+    lost = ~(off <= _LOST**2 * size).all(axis=0)
+    first = int(np.argmax(lost)) if lost.any() else problem.length
+    return max(SHORTEST, first)
+
+
 def _minimise(
-    problem: Problem, reduced: Reduced, start: np.ndarray
-) -> tuple[np.ndarray, _Linearised]:
-    """Gauss-Newton over coefficients and state, with step halving."""
-    settings = settings_for(problem, reduced, start)
+    problem: Problem, reduced: Reduced, start: np.ndarray, steps: Steps
+) -> tuple[np.ndarray, np.ndarray, _Tangent]:
+    """Gauss-Newton over coefficients and states, with step halving: the minimum, its residual
+    and its tangent. A tangent costs most, so it is kept while steps gain quickly."""
+    observed = reduced.weigh(reduced.states)
 
-    def linearise(x: np.ndarray, state: np.ndarray) -> _Linearised:
-        point = jnp.asarray(x), jnp.asarray(state)
-        return _linearise(problem.equation, reduced, *point, problem.given, settings)
+    def residual_at(x: np.ndarray, states: np.ndarray) -> np.ndarray:
+        point = jnp.asarray(x), jnp.asarray(states)
+        return observed - np.asarray(
+            _run(problem.equation, reduced, *point, problem.given, steps)
+        )
 
-    def cost_at(x: np.ndarray, state: np.ndarray) -> float:
-        point = jnp.asarray(x), jnp.asarray(state)
-        return float(_cost(problem.equation, reduced, *point, problem.given, settings))
-
-    x, state = np.array(start), reduced.states[0]
-    at = linearise(x, state)
-    check_reached(problem, np.asarray(at.residual), x)
+    x, states = np.array(start), reduced.states[:, 0]
+    residual, tangent = residual_at(x, states), _tangent(problem, reduced, x, states, steps)
+    before, fresh = np.inf, True
     for _ in range(_ITERATIONS):
-        columns, remainder = np.asarray(at.columns), np.asarray(at.remainder)
-        step = solve(columns, remainder)
-        state_step = np.asarray(at.state) - np.tensordot(step, np.asarray(at.column_states), 1)
-        cost = float(np.sum(np.square(at.residual)))
-        gain = cost - float(np.sum((remainder - np.tensordot(step, columns, axes=1)) ** 2))
-        factor = 1.0
-        while factor > _LEAST_STEP and not cost_at(
-            x + factor * step, state + factor * state_step
-        ) <= cost * (1 + 1e-9):
+        remainder, change = tangent.eliminate(residual)
+        step = solve(tangent.columns, remainder)
+        change = change - np.tensordot(step, tangent.changes, axes=1)
+        left = remainder - np.tensordot(step, tangent.columns, axes=1)
+        cost = float(np.sum(residual**2))
+        gain = cost - float(np.sum(left**2))
+        factor, found = 1.0, residual_at(x + step, states + change)
+        while factor > _LEAST_STEP and not np.sum(found**2) <= cost * (1 + 1e-9):
             factor /= 2
-        if factor <= _LEAST_STEP:
-            break
-        x, state = x + factor * step, state + factor * state_step
-        at = linearise(x, state)
+            found = residual_at(x + factor * step, states + factor * change)
+        if factor > _LEAST_STEP:
+            x, states, residual = x + factor * step, states + factor * change, found
         # A gain of one variance is a step of one standard error.
-        if factor == 1 and gain <= _GAIN * cost / columns[0].size:
+        if fresh and factor == 1 and gain <= _GAIN * cost / residual.size:
             break
-    return x, at
+        slow = factor < 1 or gain > _SLOW * before or gain <= _GAIN * cost / residual.size
+        if slow and fresh and factor <= _LEAST_STEP:
+            break
+        before, fresh = (np.inf, True) if slow else (gain, False)
+        if slow:
+            tangent = _tangent(problem, reduced, x, states, steps)
+    return x, residual, tangent
+
+
+def _tangent(
+    problem: Problem, reduced: Reduced, x: np.ndarray, states: np.ndarray, steps: Steps
+) -> _Tangent:
+    point = jnp.asarray(x), jnp.asarray(states)
+    basis = _basis(reduced)
+    if len(basis) * reduced.states.size <= _MOST_NUMBERS:
+        jacobian, columns = _jacobian(
+            problem.equation, reduced, *point, problem.given, (steps, basis)
+        )
+        eliminate = _by_jacobian(np.asarray(jacobian), basis)
+    else:
+        columns = _columns(problem.equation, reduced, *point, problem.given, steps)
+
+        def eliminate(target: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+            how = steps, jnp.asarray(target)
+            found = _by_gradients(problem.equation, reduced, *point, problem.given, how)
+            return np.asarray(found[0]), np.asarray(found[1])
+
+    left, changes = zip(*(eliminate(column) for column in np.asarray(columns)), strict=True)
+    return _Tangent(eliminate, np.stack(left), np.stack(changes))
+
+
+def _basis(reduced: Reduced) -> np.ndarray:
+    """Fields `(n, C, *M)` that span the band: impulses on a grid with a point for each mode."""
+    least = tuple(2 * b + 1 for b in reduced.band)
+    impulses = np.eye(int(np.prod(least))).reshape(-1, *least)
+    fields = project(impulses, reduced.band, reduced.points)
+    channels = np.eye(reduced.states.shape[2])
+    return np.einsum("cd,k...->ckd...", channels, fields).reshape(
+        -1, len(channels), *reduced.points
+    )
+
+
+def _by_jacobian(jacobian: np.ndarray, basis: np.ndarray) -> Eliminate:
+    """From the predictions' derivatives `(n, S, L, C, *M)` along the basis."""
+    n, pieces = jacobian.shape[:2]
+    rows = np.moveaxis(jacobian.reshape(n, pieces, -1), 0, 1)  # (S, n, rows)
+    gram = rows @ rows.transpose(0, 2, 1)
+    ridge = 1e-12 * np.trace(gram, axis1=1, axis2=2)[:, None, None] / n * np.eye(n)
+    factors = [scipy.linalg.cho_factor(one) for one in gram + ridge]
+
+    def eliminate(target: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        flat = target.reshape(pieces, -1)
+        weights = np.stack(
+            [
+                scipy.linalg.cho_solve(factor, own @ one)
+                for factor, own, one in zip(factors, rows, flat, strict=True)
+            ]
+        )
+        explained = np.einsum("sn,snr->sr", weights, rows)
+        return (flat - explained).reshape(target.shape), np.tensordot(weights, basis, axes=1)
+
+    return eliminate
 
 
 def _noise_weighted(problem: Problem, reduced: Reduced) -> Reduced:
@@ -107,63 +198,115 @@ def _noise_weighted(problem: Problem, reduced: Reduced) -> Reduced:
     return eqx.tree_at(lambda r: r.weights, reduced, 1 / np.where(noise > 0, noise, 1.0))
 
 
-def _predict(equation: Equation, reduced: Reduced, known: Coefficients, settings: Settings):
-    steps = len(reduced.states) - 1
+def _predict(equation: Equation, reduced: Reduced, known: Coefficients, steps: Steps):
+    """Initial states `(S, C, *M)` and coefficients to weighted frames `(S, L, C, *M)`."""
+    later_frames = reduced.states.shape[1] - 1
 
-    def predict(state, x):
-        advance = propagator(equation, reduced, named(settings.unknown, x, known), settings)
+    def predict(states, x):
+        coefficients = named(steps.unknown, x, known)
+        advance = jax.vmap(
+            propagator(equation, reduced, coefficients, steps.dt, steps.substeps)
+        )
 
         def step(u, _):
             u = advance(u)
             return u, u
 
-        first = reduced.jets.filter(state, reduced.jets.lengths)
-        later = jax.lax.scan(step, first, length=steps)[1]
-        return reduced.weigh(jnp.concatenate([first[None], later]))
+        first = jax.vmap(lambda u: reduced.jets.filter(u, reduced.jets.lengths))(states)
+        later = jax.lax.scan(step, first, length=later_frames)[1]
+        return reduced.weigh(jnp.moveaxis(jnp.concatenate([first[None], later]), 0, 1))
 
     return predict
 
 
 @eqx.filter_jit
-def _cost(
+def _run(
     equation: Equation,
     reduced: Reduced,
     x: Float[Array, " p"],
-    state: Array,
+    states: Array,
     known: Coefficients,
-    settings: Settings,
-) -> Float[Array, ""]:
-    predict = _predict(equation, reduced, known, settings)
-    return jnp.sum(jnp.square(reduced.weigh(reduced.states) - predict(state, x)))
+    steps: Steps,
+) -> Array:
+    return _predict(equation, reduced, known, steps)(states, x)
 
 
 @eqx.filter_jit
-def _linearise(
+def _jacobian(
     equation: Equation,
     reduced: Reduced,
     x: Float[Array, " p"],
-    state: Array,
+    states: Array,
     known: Coefficients,
-    settings: Settings,
-) -> _Linearised:
-    predict = _predict(equation, reduced, known, settings)
-    predicted, forward = jax.linearize(lambda s: predict(s, x), jnp.asarray(state))
-    backward = jax.linear_transpose(forward, state)
-    columns = jax.vmap(
-        lambda direction: jax.jvp(lambda x: predict(state, x), (x,), (direction,))[1]
-    )(jnp.eye(len(x)))
-    residual = reduced.weigh(reduced.states) - predicted
+    how: tuple[Steps, np.ndarray],
+) -> tuple[Array, Array]:
+    """Derivatives of the prediction along the basis of states, and by the coefficients."""
+    steps, basis = how
+    forward = jax.linearize(_predict(equation, reduced, known, steps), states, x)[1]
 
-    def eliminate(target):
-        """What a change of state leaves of a target, and that change."""
-        size = jnp.maximum(jnp.linalg.norm(target.ravel()), 1e-300)
-        step, _ = jax.scipy.sparse.linalg.cg(
-            lambda s: backward(forward(s))[0],
-            backward(target / size)[0],
-            tol=_CG_TOLERANCE,
-            maxiter=_CG_ITERATIONS,
-        )
-        return target - size * forward(step), size * step
+    def along(direction):
+        field, e = direction
+        return forward(jnp.broadcast_to(field, states.shape), e)
 
-    remainders, steps = jax.vmap(eliminate)(jnp.concatenate([columns, residual[None]]))
-    return _Linearised(residual, remainders[:-1], remainders[-1], steps[:-1], steps[-1])
+    n, p = len(basis), len(x)
+    fields = jnp.concatenate([basis, jnp.zeros((p, *basis.shape[1:]))])
+    found = jax.lax.map(along, (fields, jnp.eye(n + p, p, k=-n)), batch_size=_BATCH)
+    return found[:n], found[n:]
+
+
+@eqx.filter_jit
+def _columns(
+    equation: Equation,
+    reduced: Reduced,
+    x: Float[Array, " p"],
+    states: Array,
+    known: Coefficients,
+    steps: Steps,
+) -> Array:
+    predict = _predict(equation, reduced, known, steps)
+    return jax.lax.map(
+        lambda e: jax.jvp(lambda x: predict(states, x), (x,), (e,))[1], jnp.eye(len(x))
+    )
+
+
+@eqx.filter_jit
+def _by_gradients(
+    equation: Equation,
+    reduced: Reduced,
+    x: Float[Array, " p"],
+    states: Array,
+    known: Coefficients,
+    how: tuple[Steps, Array],
+) -> tuple[Array, Array]:
+    """What a change of states leaves of a target, and that change, by conjugate gradients."""
+    steps, target = how
+    predict = _predict(equation, reduced, known, steps)
+    forward = jax.linearize(lambda states: predict(states, x), states)[1]
+    backward = jax.linear_transpose(forward, states)
+    precondition = _preconditioner(reduced, named(steps.unknown, x, known), steps.dt)
+    size = jnp.maximum(jnp.linalg.norm(target.ravel()), 1e-300)
+    change, _ = jax.scipy.sparse.linalg.cg(
+        lambda change: backward(forward(change))[0],
+        backward(target / size)[0],
+        tol=_CG_TOLERANCE,
+        maxiter=_CG_ITERATIONS,
+        M=jax.vmap(precondition),
+    )
+    return target - size * forward(change), size * change
+
+
+def _preconditioner(reduced: Reduced, coefficients: Coefficients, dt: float):
+    """The inverse of the states' normal matrix if each mode only decayed by itself.
+
+    A mode that is m times as large from frame to frame is seen `Σ m^2n` times in L frames.
+    """
+    scheme = reduced.scheme
+    if scheme is None:
+        return lambda change: change
+    decay = jnp.asarray(scheme.tables(dt, coefficients)[0])
+    if decay.ndim > 1 + len(reduced.points):  # coupled channels
+        return lambda change: change
+    frames = np.arange(reduced.states.shape[1]).reshape(-1, *(1,) * decay.ndim)
+    seen = jnp.sum(jnp.minimum(jnp.abs(decay), 1.0) ** (2 * frames), axis=0)
+    seen = seen * jnp.square(reduced.weights).reshape(-1, *(1,) * len(reduced.points))
+    return lambda change: scheme.multiply(1 / seen, change)

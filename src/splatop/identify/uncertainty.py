@@ -10,6 +10,8 @@ from scipy import stats
 _RANK_TOLERANCE = 1e-9
 # Enough clusters for a sandwich estimate to stand by itself.
 _MANY_MODES = 10
+# A residual up to this multiple of the expected noise is that noise.
+SLACK = 1.2
 _LEAST_FREEDOM = 3.0
 
 
@@ -81,6 +83,7 @@ def spread(
     freedom: int,
     dims: int,
     rounding: float,
+    expected: float,
     white: bool = False,
 ) -> Spread:
     """Covariance of the least-squares estimate from columns `(p, R, C, *N)` and a residual.
@@ -91,6 +94,8 @@ def spread(
     estimate with modes as clusters). Where few modes carry the information that is itself
     uncertain, and the larger of the two answers counts. `rounding` is the size of an error in the
     data that may look just like a column, as that of a solver which rounds the same way each step.
+    `expected` is the size of the residual that noise explains. What it does not explain comes from
+    a term that is missing or wrong; as much of it may have gone into the estimates unseen.
     """
     p = len(columns)
     flat, r = columns.reshape(p, -1), residual.ravel()
@@ -114,7 +119,10 @@ def spread(
         covariance = robust if effective >= _MANY_MODES + p else _larger(covariance, robust)
     covariance = covariance / np.outer(norms, norms)
     lost = np.any(np.abs(vectors[:, weak]) > 1e-3, axis=1)
-    return Spread(covariance, t_freedom, condition, lost, rounding / norms)
+    # An error of size e that lies along a column's own direction moves its estimate by e / own.
+    own = norms / np.sqrt(np.maximum(np.diag(inverse), 1e-300))
+    unseen = np.sqrt(max(r @ r - (SLACK * expected) ** 2, 0.0))
+    return Spread(covariance, t_freedom, condition, lost, np.hypot(rounding, unseen) / own)
 
 
 def _larger(one: np.ndarray, other: np.ndarray) -> np.ndarray:
@@ -156,9 +164,10 @@ def levenberg_marquardt(
         cost = _square(residual)
         norms = np.maximum(np.linalg.norm(columns, axis=1), 1e-300)
         scaled = columns / norms[:, None]
-        gram, slope = scaled @ scaled.T, scaled @ residual
+        values, vectors = np.linalg.eigh(scaled @ scaled.T)
+        slope = vectors.T @ (scaled @ residual)
         while True:
-            step = np.linalg.solve(gram + damping * np.eye(len(x)), slope) / norms
+            step = vectors @ (slope / (np.maximum(values, 0.0) + damping)) / norms
             new_residual, new_columns = linearise(x + step)
             if np.isfinite(new_columns).all() and _square(new_residual) <= cost * (1 + 1e-9):
                 damping = max(damping / 10, 1e-12)

@@ -28,7 +28,7 @@ _DRAWS = 8
 
 def integrate(problem: Problem, reduced: Reduced) -> Fit:
     """The coefficients for which the weak form comes closest."""
-    frames = len(reduced.states)
+    frames = problem.length
     if frames < WEAK_FRAMES:
         raise SplatopError(
             f"expected at least {WEAK_FRAMES} frames for the weak form, got {frames}: "
@@ -48,16 +48,17 @@ def integrate(problem: Problem, reduced: Reduced) -> Fit:
         moment += shake @ (moved_target - target).ravel() / _DRAWS
     x = _corrected(columns.reshape(p, -1), target.ravel(), gram, moment)
     residual = target - np.tensordot(x, columns, axes=1)
+    whole = max(float(np.linalg.norm(target)), 1e-300)
+    slopes = np.sqrt(problem.pieces) * float(np.linalg.norm(time_tests(frames)[1]))
+    noise = reduced.noise(problem.spectrum) * slopes / problem.dt
     found = spread(
         columns,
         residual,
         freedom=len(target) * reduced.freedom - p,
         dims=problem.grid.dims,
-        rounding=problem.precision * reduced.size * np.sqrt(len(target) / frames) / problem.dt,
+        rounding=problem.precision * reduced.size * np.sqrt(len(target) / (problem.pieces * frames)) / problem.dt,
+        expected=noise,
     )
-    whole = max(float(np.linalg.norm(target)), 1e-300)
-    slopes = time_tests(frames)[1]
-    noise = reduced.noise(problem.spectrum) * float(np.linalg.norm(slopes)) / problem.dt
     return Fit(x, found, float(np.linalg.norm(residual)) / whole, noise / whole)
 
 
@@ -90,7 +91,7 @@ def _system(
     problem: Problem, reduced: Reduced, states: np.ndarray
 ) -> tuple[np.ndarray, np.ndarray]:
     """Columns `(p, windows, C, *M)` and the right side, inside the band."""
-    tests = time_tests(len(states))
+    tests = time_tests(states.shape[1])
     columns, target = _tested(
         problem.equation,
         reduced,
@@ -106,14 +107,17 @@ def _tested(
     equation: Equation, reduced: Reduced, states: Array, known: Coefficients, tests
 ) -> tuple[Array, Array]:
     unknown, dt, values, slopes = tests
-    found = jax.vmap(lambda u: columns_of(equation, reduced.jets, u, unknown, known))(states)
+    found = jax.vmap(jax.vmap(lambda u: columns_of(equation, reduced.jets, u, unknown, known)))(
+        states
+    )
 
     def tested(weights, fields):
-        fields = jnp.tensordot(weights, fields, axes=1)
+        fields = jnp.einsum("wl,sl...->sw...", weights, fields)
+        fields = fields.reshape(-1, *fields.shape[2:])
         in_band = jax.vmap(lambda u: reduced.jets.filter(u, reduced.jets.lengths))(fields)
         return reduced.weigh(in_band)
 
-    columns = jnp.stack([tested(values, found.parts[name].sum(1)) for name in unknown])
+    columns = jnp.stack([tested(values, found.parts[name].sum(2)) for name in unknown])
     return columns, tested(slopes, states) / dt - tested(values, found.offset)
 
 
@@ -125,6 +129,7 @@ def _corrected(
     norms = np.where(norms > 0, norms, 1.0)
     scaled = columns / norms[:, None]
     clean = scaled @ scaled.T - gram / np.outer(norms, norms)
-    if np.linalg.eigvalsh(clean)[0] < 1e-3 * np.linalg.eigvalsh(scaled @ scaled.T)[0]:
+    least = np.linalg.eigvalsh(scaled @ scaled.T)[0]
+    if np.linalg.eigvalsh(clean)[0] < max(1e-3 * least, 1e-12):
         return solve(columns, target)
     return np.linalg.solve(clean, scaled @ target - moment / norms) / norms
