@@ -20,6 +20,7 @@ from .data import (
     FieldsOption,
     FileArgument,
     LengthsOption,
+    OriginOption,
     PeriodicOption,
     open_data,
     progress_bar,
@@ -56,6 +57,7 @@ def identify(
     axes: AxesOption = None,
     fields: FieldsOption = None,
     lengths: LengthsOption = None,
+    origin: OriginOption = None,
     dt: DtOption = None,
     periodic: PeriodicOption = False,
 ) -> None:
@@ -63,7 +65,13 @@ def identify(
     from ..identify import identify_trajectories
 
     with open_data(
-        file, axes=axes, fields=fields, lengths=lengths, dt=dt, periodic=periodic
+        file,
+        axes=axes,
+        fields=fields,
+        lengths=lengths,
+        origin=origin,
+        dt=dt,
+        periodic=periodic,
     ) as opened:
         names = tuple(n.strip() for n in unknown.split(",") if n.strip()) if unknown else None
         chosen = _equation(equation, opened, names or ())

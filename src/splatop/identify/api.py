@@ -70,6 +70,7 @@ def identify_trajectories(
     Without `jets` the Gaussians are a lattice fine enough for the data. `known` values are the
     same for all trajectories or one for each. All share one band, and so compiled code.
     """
+    equation = equation.placed_at(trajectories.grid.origin)
     count = trajectories.trajectories
     check_window(trajectories, frames, start)
     spectra = [
