@@ -15,7 +15,7 @@ from scipy.special import eval_hermite, factorial
 import splatop as library
 from oracles import random_field, relative
 from splatop.data import ArrayTrajectories, open_trajectories, save_trajectories
-from splatop.encoders import LatticeEncoder, UNetEncoder
+from splatop.encoders import LatticeEncoder
 from splatop.equation import CustomTerm, Equation, parse_equation
 from splatop.errors import SplatopError
 from splatop.grid import Grid
@@ -102,11 +102,9 @@ def test_initial_states_do_not_depend_on_where_the_box_begins():
 
 def _providers():
     box, filter = (LENGTH, LENGTH), SharpFilter(2.0)
-    unet = UNetEncoder((6, 6), 1, key=jax.random.key(0))
     return {
         "spectral": SpectralJets(box, filter),
         "lattice": SplatJets(LatticeEncoder((14, 14)), box, filter),
-        "held geometry": SplatJets(unet, box, filter, hold_geometry=True),
         "differences": FiniteDifferenceJets(box, filter),
     }
 
