@@ -103,7 +103,7 @@ class ModelSpec:
 
     def check_origin(self, grid: Grid, source: str) -> None:
         """Refuse data that begin elsewhere, if the equation says where in the box it acts."""
-        if self.full_equation.uses_coordinates and not grid.begins_like(self.origin):
+        if not grid.begins_like(self.origin) and self.full_equation.uses_coordinates:
             here, there = (", ".join(f"{o:g}" for o in one) for one in (self.origin, grid.origin))
             raise SplatopError(
                 f"expected coordinates that begin at {here}, as where the model was trained, "

@@ -86,7 +86,8 @@ def as_origin(
     values = values * dims if len(values) == 1 else values
     if len(values) != dims or not np.isfinite(values).all():
         raise SplatopError(
-            f"expected an origin of one finite number, or {dims} of them for {dims}D data, got {values}"
+            f"expected an origin of one finite number, or {dims} of them for {dims}D data, "
+            f"got {values}"
         )
     return values
 
