@@ -342,13 +342,6 @@ def test_trajectories_state_their_own_box():
         quick_fit(held, dt=DT)
 
 
-def test_an_equation_in_coordinates_needs_data_that_begin_at_zero():
-    data = labelled(waves())
-    data = data.assign_coords(x=data.x - 1.0)
-    with pytest.raises(SplatopError, match="begin at 0"):
-        quick_fit(data, "dt(u) = -v*(2 + sin(pi*x))*dx(u)")
-
-
 def test_wrong_states_are_refused(physics):
     with pytest.raises(SplatopError, match="add a channel axis"):
         physics.step(np.zeros(POINTS, np.float32))

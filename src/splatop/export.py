@@ -96,6 +96,7 @@ def export_model(
         "channels": list(spec.fields),
         "points": list(grid),
         "lengths": list(spec.lengths),
+        "origin": list(spec.origin),
         "dt": spec.dt,
         "steps": steps,
         "coefficients": list(names),

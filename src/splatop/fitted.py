@@ -23,6 +23,7 @@ from .evaluate import Metrics, evaluate
 from .evaluate.reference import SomeTrajectories
 from .evaluate.report import Report, write_report
 from .evaluate.report.runs import Run, StageHistory, read_history
+from .grid import Grid
 from .identify import Identified, identify_trajectories
 from .model import Model, save_model
 from .spectral import Field
@@ -53,6 +54,7 @@ def fit(
     coefficients: Mapping[str, Any] | None = None,
     dt: float | None = None,
     lengths: float | Sequence[float] | np.ndarray | None = None,
+    origin: float | Sequence[float] | np.ndarray | None = None,
     fields: Sequence[str] | None = None,
     periodic: bool | None = None,
     drop_terms: Sequence[str] = (),
@@ -66,11 +68,12 @@ def fit(
 ) -> "Fitted":
     """A surrogate of the trajectories, with whatever of its equation is known.
 
-    `data` are arrays `(B, T, C, *N)` or `(T, C, *N)` with `dt` and `lengths` (one per axis) and,
-    unless the equation's order is theirs, the names of the `fields`; or xarray with named
-    dimensions and coordinates; or trajectories, or a file of them. `equation` is text, or the name
-    of a benchmark or example. `coefficients` are those known, the others are identified;
-    `drop_terms` are terms that the physics shall not know.
+    `data` are arrays `(B, T, C, *N)` or `(T, C, *N)` with `dt` and `lengths` (one per axis), the
+    `origin` that the coordinates of an equation begin at (else 0) and, unless the equation's order
+    is theirs, the names of the `fields`; or xarray with named dimensions and coordinates; or
+    trajectories, or a file of them. `equation` is text, or the name of a benchmark or example.
+    `coefficients` are those known, the others are identified; `drop_terms` are terms that the
+    physics shall not know.
 
     `operator` is any equinox module `u -> u` of one state to use instead of the FNO. `settings`
     replace single ones of the `preset`. `hold_out` trajectories, the last ones, are kept from
@@ -81,6 +84,7 @@ def fit(
         data,
         dt=dt,
         lengths=lengths,
+        origin=origin,
         fields=fields,
         periodic=periodic,
         default_fields=_fields_of(equation),
@@ -219,7 +223,12 @@ class Fitted:
         if isinstance(data, Trajectories | str | Path):
             return as_trajectories(data)
         return as_trajectories(
-            data, dt=spec.dt, lengths=spec.lengths, fields=spec.fields, periodic=True
+            data,
+            dt=spec.dt,
+            lengths=spec.lengths,
+            origin=None if is_labelled(data) else spec.origin,
+            fields=spec.fields,
+            periodic=True,
         )
 
     def _checked(self, u: Any) -> tuple[jax.Array, bool]:
@@ -239,6 +248,8 @@ class Fitted:
 
         spec = self.model.spec
         array, layout = read_state(u, fields=spec.fields, lengths=spec.lengths)
+        points = tuple(array.shape[-spec.dims :])
+        spec.check_origin(Grid(points, spec.lengths, layout.begins(spec.origin)), "the state")
         states, batched = self._checked(array)
         frames = self._finite(_rollout(self.stepper, states, coefficients, steps, batched))
         made = labelled_frames(np.asarray(frames), layout, dt=spec.dt, unit=self.clock)

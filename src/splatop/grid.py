@@ -11,13 +11,17 @@ from .errors import SplatopError
 class Grid:
     """A periodic box of side `lengths`, sampled at `points` uniform points per axis.
 
-    Point j of an axis lies at `j * length / points`. The first spatial axis is x.
+    Point j of an axis lies at `origin + j * length / points`. The first spatial axis is x. Without
+    an origin every axis begins at 0.
     """
 
     points: tuple[int, ...]
     lengths: tuple[float, ...]
+    origin: tuple[float, ...] = ()
 
     def __post_init__(self):
+        if not self.origin:
+            object.__setattr__(self, "origin", (0.0,) * len(self.points))
         if not 1 <= len(self.points) <= 3 or len(self.points) != len(self.lengths):
             raise SplatopError(
                 "expected one number of points and one length for each of 1 to 3 axes, "
@@ -26,6 +30,11 @@ class Grid:
         if any(n < 1 for n in self.points) or any(not length > 0 for length in self.lengths):
             raise SplatopError(
                 f"expected positive points and lengths, got {self.points} and {self.lengths}"
+            )
+        if len(self.origin) != len(self.points) or not np.isfinite(self.origin).all():
+            raise SplatopError(
+                f"expected one finite coordinate for each of the {len(self.points)} axes to begin "
+                f"at, got {self.origin}"
             )
 
     @classmethod
@@ -44,8 +53,16 @@ class Grid:
     def coordinates(self) -> tuple[np.ndarray, ...]:
         """Physical coordinates of the points, one broadcastable array per axis."""
         return _broadcastable(
-            [np.arange(n) * step for n, step in zip(self.points, self.spacing, strict=True)]
+            [
+                begin + np.arange(n) * step
+                for begin, n, step in zip(self.origin, self.points, self.spacing, strict=True)
+            ]
         )
+
+    def begins_like(self, origin: tuple[float, ...]) -> bool:
+        """Whether the first point lies at `origin`, to a thousandth of the spacing."""
+        away = np.subtract(self.origin, origin or (0.0,) * self.dims)
+        return bool(np.all(np.abs(away) <= 1e-3 * np.array(self.spacing)))
 
     def modes(self) -> tuple[np.ndarray, ...]:
         """Integer mode numbers in the layout of `rfftn` (last axis halved), broadcastable."""

@@ -24,7 +24,8 @@ def initial_condition(kind: str, grid: Grid, *, channels: int, key: Array) -> Sa
     """
     if kind not in INITIAL_CONDITIONS:
         raise unknown_name("initial condition", kind, INITIAL_CONDITIONS)
-    return INITIAL_CONDITIONS[kind](grid, channels, key)
+    from_zero = Grid(grid.points, grid.lengths)  # the same state wherever the box begins
+    return INITIAL_CONDITIONS[kind](from_zero, channels, key)
 
 
 def _uniform(key: Array, shape: tuple[int, ...], low: float, high: float) -> np.ndarray:

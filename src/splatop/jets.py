@@ -37,11 +37,13 @@ class Jet(eqx.Module):
     """A state and the derivatives that were asked for, all on the state's grid.
 
     `state` is the current state itself, for algebraic terms; `jet[derivative]` is filtered.
+    `origin` is where the box begins; a term that knows it says so, providers count from 0.
     """
 
     state: Field
     values: dict[Derivative, Field]
     lengths: tuple[float, ...] = eqx.field(static=True)
+    origin: tuple[float, ...] = eqx.field(static=True, default=())
 
     def __getitem__(self, derivative: Derivative) -> Field:
         if derivative not in self.values:
@@ -58,7 +60,7 @@ class Jet(eqx.Module):
 
     @property
     def grid(self) -> Grid:
-        return Grid(tuple(self.state.shape[1:]), self.lengths)
+        return Grid(tuple(self.state.shape[1:]), self.lengths, self.origin)
 
 
 class JetProvider(eqx.Module):

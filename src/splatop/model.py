@@ -27,6 +27,7 @@ from .encoders import Encoder
 from .ensemble import Ensemble, repeat, stack
 from .equation import Equation, parse_equation
 from .errors import SplatopError, check_field, unknown_name
+from .grid import Grid
 from .numerics import Numerics, build_encoder, build_physics
 from .operators import BASELINES, FNO, Conditioning, baseline, parameter_count
 from .physics import EmbeddedPhysics
@@ -50,6 +51,7 @@ class ModelSpec:
 
     `unknown` coefficients belong to a trajectory and are identified from its first frames;
     `coefficients` are the same for all. `conditioned` says whether the network sees the unknown.
+    The box begins at `origin`, which is 0 in files that do not say.
     """
 
     kind: str
@@ -70,8 +72,11 @@ class ModelSpec:
     tenfold: bool = False
     operator: str = FNO_OPERATOR
     members: int = 1  # of an ensemble
+    origin: tuple[float, ...] = ()
 
     def __post_init__(self):
+        if not self.origin:
+            object.__setattr__(self, "origin", (0.0,) * self.dims)
         if not isinstance(self.members, int) or self.members < 1:
             raise SplatopError(f"expected at least one member of a model, got {self.members}")
         if self.kind not in KINDS:
@@ -88,12 +93,23 @@ class ModelSpec:
         """The governing equation, with every term."""
         if self.benchmark is not None:
             return get_benchmark(self.benchmark).equation
-        return parse_equation(self.equation, dims=self.dims, fields=self.fields)
+        parsed = parse_equation(self.equation, dims=self.dims, fields=self.fields)
+        return parsed.placed_at(self.origin)
 
     @property
     def known_equation(self) -> Equation:
         """The part of it that Φ knows."""
         return self.full_equation.without(*self.dropped_terms)
+
+    def check_origin(self, grid: Grid, source: str) -> None:
+        """Refuse data that begin elsewhere, if the equation says where in the box it acts."""
+        if not grid.begins_like(self.origin) and self.full_equation.uses_coordinates:
+            here, there = (", ".join(f"{o:g}" for o in one) for one in (self.origin, grid.origin))
+            raise SplatopError(
+                f"expected coordinates that begin at {here}, as where the model was trained, "
+                f"because its equation uses them, got {there} in {source}: use data of the same "
+                "box, or train on these"
+            )
 
     def as_dict(self) -> dict[str, Any]:
         return asdict(self)

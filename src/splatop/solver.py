@@ -122,6 +122,7 @@ def solve_trajectories(
     seed: int = 0,
 ) -> Iterator[Float[np.ndarray, "T C *N"]]:
     """One trajectory of `steps + 1` frames after another, in single precision."""
+    equation = equation.placed_at(grid.origin)
     for key in jax.random.split(jax.random.key(seed), trajectories):
         u0 = initial_condition(initial, grid, channels=len(equation.fields), key=key)
         frames, _ = solve(equation, coefficients, u0, lengths=grid.lengths, dt=dt, steps=steps)

@@ -27,6 +27,10 @@ FieldsOption = Annotated[
 LengthsOption = Annotated[
     str | None, typer.Option(help="Side lengths of the box: 1 for all axes, or 1,2,1.")
 ]
+OriginOption = Annotated[
+    str | None,
+    typer.Option(help="Where the axes begin, else the file's, or 0: -1 for all axes, or -1,0."),
+]
 DtOption = Annotated[float | None, typer.Option(help="Time between frames.")]
 PeriodicOption = Annotated[
     bool, typer.Option("--periodic", help="Take the data as periodic without looking.")
@@ -85,6 +89,9 @@ def generate(
     lengths: Annotated[
         str, typer.Option("--length", help="Of its box: one, or one per axis with commas.")
     ] = "1.0",
+    origin: Annotated[
+        str | None, typer.Option(help="Where its box begins, else 0: one, or one per axis.")
+    ] = None,
     dt: Annotated[float | None, typer.Option(help="From frame to frame.")] = None,
     initial: Annotated[
         str, typer.Option(help="Initial states: fourier, positive, seeds or solitons.")
@@ -116,7 +123,12 @@ def generate(
         assert equation is not None
         if dt is None:
             raise SplatopError("expected --dt, the time from frame to frame, for an equation")
-        grid = _box(dims, _points(points, dims) or (64,), tuple(_numbers(lengths) or [1.0]))
+        grid = _box(
+            dims,
+            _points(points, dims) or (64,),
+            tuple(_numbers(lengths, "lengths") or [1.0]),
+            data.as_origin(_numbers(origin, "an origin"), dims),
+        )
         with progress_bar("solving") as progress:
             data.solve_to_file(
                 parse_equation(equation, dims=dims),
@@ -133,12 +145,18 @@ def generate(
     _report_written(out, started)
 
 
-def _box(dims: int, points: tuple[int, ...], lengths: tuple[float, ...]) -> Grid:
+def _box(
+    dims: int,
+    points: tuple[int, ...],
+    lengths: tuple[float, ...],
+    origin: tuple[float, ...] | None,
+) -> Grid:
     if len(lengths) not in (1, dims):
         raise SplatopError(f"expected one length, or {dims} of them, got {len(lengths)}")
     return Grid(
         points * dims if len(points) == 1 else points,
         lengths * dims if len(lengths) == 1 else lengths,
+        origin or (),
     )
 
 
@@ -161,12 +179,19 @@ def inspect(
     axes: AxesOption = None,
     fields: FieldsOption = None,
     lengths: LengthsOption = None,
+    origin: OriginOption = None,
     dt: DtOption = None,
     periodic: PeriodicOption = False,
 ) -> None:
     """Say what a file holds: fields, grid, ranges, spectrum, frames that are not finite."""
     with open_data(
-        file, axes=axes, fields=fields, lengths=lengths, dt=dt, periodic=periodic
+        file,
+        axes=axes,
+        fields=fields,
+        lengths=lengths,
+        origin=origin,
+        dt=dt,
+        periodic=periodic,
     ) as trajectories:
         with progress_bar("reading") as progress:
             summary = data.summarize(trajectories, progress=progress)
@@ -185,6 +210,7 @@ def convert(
     axes: AxesOption = None,
     fields: FieldsOption = None,
     lengths: LengthsOption = None,
+    origin: OriginOption = None,
     dt: DtOption = None,
     periodic: PeriodicOption = False,
     compress: Annotated[
@@ -196,7 +222,13 @@ def convert(
     started = time.perf_counter()
     with (
         open_data(
-            source, axes=axes, fields=fields, lengths=lengths, dt=dt, periodic=periodic
+            source,
+            axes=axes,
+            fields=fields,
+            lengths=lengths,
+            origin=origin,
+            dt=dt,
+            periodic=periodic,
         ) as trajectories,
         progress_bar("converting") as progress,
     ):
@@ -210,6 +242,7 @@ def open_data(
     axes: str | None = None,
     fields: str | None = None,
     lengths: str | None = None,
+    origin: str | None = None,
     dt: float | None = None,
     periodic: bool = False,
 ) -> data.Trajectories:
@@ -218,7 +251,8 @@ def open_data(
         file,
         axes=axes,
         fields=_names(fields),
-        lengths=_numbers(lengths),
+        lengths=_numbers(lengths, "lengths"),
+        origin=_numbers(origin, "an origin"),
         dt=dt,
         periodic=True if periodic else None,
     )
@@ -299,6 +333,7 @@ def _print_summary(summary: dict[str, Any]) -> None:
         f"  {summary['trajectories']} trajectories of {summary['frames']} frames, "
         f"dt = {summary['dt']:g}",
         f"  grid {points}, lengths {', '.join(f'{x:g}' for x in summary['lengths'])}, "
+        f"from {', '.join(f'{x:g}' for x in summary['origin'])}, "
         f"boundary {summary['boundary_conditions']}",
     ]
     for name, values in summary["coefficients"].items():
@@ -334,10 +369,10 @@ def _names(text: str | None) -> list[str] | None:
     return None if text is None else [name.strip() for name in text.split(",")]
 
 
-def _numbers(text: str | None) -> list[float] | None:
+def _numbers(text: str | None, what: str) -> list[float] | None:
     if text is None:
         return None
     try:
         return [float(part) for part in text.split(",")]
     except ValueError:
-        raise SplatopError(f"expected lengths such as 1 or 1,2, got '{text}'") from None
+        raise SplatopError(f"expected {what} such as 1 or 1,2, got '{text}'") from None

@@ -20,6 +20,7 @@ from .data import (
     FieldsOption,
     FileArgument,
     LengthsOption,
+    OriginOption,
     PeriodicOption,
     open_data,
     progress_bar,
@@ -71,6 +72,7 @@ def identify(
     axes: AxesOption = None,
     fields: FieldsOption = None,
     lengths: LengthsOption = None,
+    origin: OriginOption = None,
     dt: DtOption = None,
     periodic: PeriodicOption = False,
 ) -> None:
@@ -78,7 +80,13 @@ def identify(
     from ..identify import chosen_frames, identify_trajectories
 
     with open_data(
-        file, axes=axes, fields=fields, lengths=lengths, dt=dt, periodic=periodic
+        file,
+        axes=axes,
+        fields=fields,
+        lengths=lengths,
+        origin=origin,
+        dt=dt,
+        periodic=periodic,
     ) as opened:
         wanted, starts = _unknown(unknown)
         names = tuple(wanted) if unknown else None

@@ -13,6 +13,7 @@ from ..grid import Grid
 from .axes import (
     SPATIAL,
     as_lengths,
+    as_origin,
     check_real,
     choose_fields,
     common_shape,
@@ -41,6 +42,7 @@ class AxesTrajectories(Trajectories):
         fields: Sequence[str] | None,
         lengths: float | Sequence[float] | None,
         dt: float | None,
+        origin: float | Sequence[float] | None = None,
         attributes: Mapping[str, Any],
     ):
         source = str(attributes["source"])
@@ -51,7 +53,7 @@ class AxesTrajectories(Trajectories):
         self.trajectories, self.frames = shape.get("b", 1), shape["t"]
         given = as_lengths(lengths, len(points))
         given = need(given, "the lengths of the box", "give lengths (--lengths)", source)
-        self.grid = Grid(points, given)
+        self.grid = Grid(points, given, as_origin(origin, len(points)) or ())
         self.dt, self.fields, self.coefficients = checked_metadata(
             (self.trajectories, self.frames, channels, *points),
             need(dt, "the time step", "give dt (--dt)", source),
@@ -74,6 +76,7 @@ def open_npy(
     fields: Sequence[str] | None,
     lengths: float | Sequence[float] | None,
     dt: float | None,
+    origin: float | Sequence[float] | None,
 ) -> AxesTrajectories:
     array = _load_npy(path)
     attributes: dict[str, Any] = {"source": path.name, "format": "npy"}
@@ -91,6 +94,7 @@ def open_npy(
         fields=fields,
         lengths=lengths,
         dt=dt,
+        origin=origin,
         attributes=attributes,
     )
 
@@ -102,6 +106,7 @@ def open_npz(
     fields: Sequence[str] | None,
     lengths: float | Sequence[float] | None,
     dt: float | None,
+    origin: float | Sequence[float] | None,
 ) -> AxesTrajectories:
     """A `.npz` cannot be memory-mapped: its arrays are loaded."""
     arrays = _load_npz(path)
@@ -128,6 +133,7 @@ def open_npz(
         fields=names,
         lengths=lengths,
         dt=dt,
+        origin=origin,
         attributes={"source": path.name, "format": "npz"},
     )
 

@@ -76,6 +76,29 @@ def as_lengths(lengths: float | Sequence[float] | None, dims: int) -> tuple[floa
     return tuple(float(value) for value in values)
 
 
+def as_origin(
+    origin: float | Sequence[float] | np.ndarray | None, dims: int
+) -> tuple[float, ...] | None:
+    """One coordinate that all axes begin at, or one for each."""
+    if origin is None:
+        return None
+    values = tuple(float(value) for value in np.ravel(origin))
+    values = values * dims if len(values) == 1 else values
+    if len(values) != dims or not np.isfinite(values).all():
+        raise SplatopError(
+            f"expected an origin of one finite number, or {dims} of them for {dims}D data, "
+            f"got {values}"
+        )
+    return values
+
+
+def first_coordinate(along: np.ndarray | None, count: int) -> float:
+    """Where an axis of `count` points begins; 0 if it has no finite coordinate for each."""
+    if along is None or along.shape != (count,) or not np.issubdtype(along.dtype, np.number):
+        return 0.0
+    return float(along[0]) if np.isfinite(along[0]) else 0.0
+
+
 def check_seam(trajectories: Trajectories) -> None:
     """Refuse data that does not close periodically, for files that do not say if it does.
 

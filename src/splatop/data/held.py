@@ -9,7 +9,7 @@ import numpy as np
 
 from ..errors import SplatopError
 from ..grid import Grid
-from .axes import as_lengths, check_real, check_seam, need
+from .axes import as_lengths, as_origin, check_real, check_seam, need
 from .open import open_trajectories
 from .trajectories import ArrayTrajectories, Trajectories, in_memory
 
@@ -21,6 +21,7 @@ def as_trajectories(
     *,
     dt: float | None = None,
     lengths: float | Sequence[float] | np.ndarray | None = None,
+    origin: float | Sequence[float] | np.ndarray | None = None,
     fields: Sequence[str] | None = None,
     periodic: bool | None = None,
     default_fields: Sequence[str] = ("u",),
@@ -32,20 +33,23 @@ def as_trajectories(
     sides: float | list[float] | None = (
         None if lengths is None else np.asarray(lengths, float).tolist()
     )
+    corner = None if origin is None else np.ravel(origin).tolist()
     if isinstance(data, Trajectories):
-        if dt is not None or lengths is not None or fields is not None:
+        if any(given is not None for given in (dt, lengths, origin, fields)):
             raise SplatopError(
-                "expected dt, lengths and fields only for arrays, got them with trajectories, "
-                "which state their own: leave them out"
+                "expected dt, lengths, origin and fields only for arrays, got them with "
+                "trajectories, which state their own: leave them out"
             )
         return data
     if isinstance(data, str | Path):
-        return open_trajectories(data, dt=dt, lengths=sides, fields=fields, periodic=periodic)
+        return open_trajectories(
+            data, dt=dt, lengths=sides, origin=corner, fields=fields, periodic=periodic
+        )
     if is_labelled(data):
-        trajectories = _from_labelled(data, dt, sides, fields, default_fields)
+        trajectories = _from_labelled(data, dt, sides, corner, fields, default_fields)
     elif isinstance(data, np.ndarray | jax.Array):
         names = default_fields if fields is None else fields
-        trajectories = from_array(data, dt=dt, lengths=sides, fields=names)
+        trajectories = from_array(data, dt=dt, lengths=sides, origin=corner, fields=names)
     else:
         raise SplatopError(
             "expected a NumPy, JAX or xarray array, trajectories or a path, got "
@@ -84,6 +88,7 @@ def from_array(
     *,
     dt: float | None,
     lengths: float | Sequence[float] | None,
+    origin: float | Sequence[float] | None = None,
     fields: Sequence[str],
 ) -> ArrayTrajectories:
     array = np.asarray(data)
@@ -103,7 +108,7 @@ def from_array(
             f"array of shape {np.shape(data)}, read as ([B,] T, C, *N): name the fields in their "
             "order, or move the channel axis"
         )
-    grid = Grid(tuple(array.shape[3:]), given)
+    grid = Grid(tuple(array.shape[3:]), given, as_origin(origin, dims) or ())
     about = {"source": _SOURCE, "format": "array"}
     return ArrayTrajectories(array, grid, dt=step, fields=tuple(fields), attributes=about)
 
@@ -126,6 +131,7 @@ def _from_labelled(
     data: Any,
     dt: float | None,
     lengths: float | Sequence[float] | None,
+    origin: Sequence[float] | None,
     fields: Sequence[str] | None,
     default_fields: Sequence[str],
 ) -> Trajectories:
@@ -142,7 +148,9 @@ def _from_labelled(
         elif fields is not None:
             name = fields[0]
         data = data.to_dataset(name=name)
-    return LabelledTrajectories(data, fields=fields, lengths=lengths, dt=dt, source=_SOURCE)
+    return LabelledTrajectories(
+        data, fields=fields, lengths=lengths, dt=dt, origin=origin, source=_SOURCE
+    )
 
 
 def _unlabelled(data: Any, names: Sequence[str]) -> Sequence[str] | None:

@@ -12,9 +12,11 @@ from ..grid import Grid
 from .axes import (
     SPATIAL,
     as_lengths,
+    as_origin,
     check_real,
     choose_fields,
     common_shape,
+    first_coordinate,
     name_channels,
     need,
     parse_axes,
@@ -63,6 +65,7 @@ class LabelledTrajectories(Trajectories):
         fields: Sequence[str] | None = None,
         lengths: float | Sequence[float] | None = None,
         dt: float | None = None,
+        origin: float | Sequence[float] | None = None,
         source: str,
     ):
         self._data = data
@@ -80,7 +83,11 @@ class LabelledTrajectories(Trajectories):
         points = tuple(first.shape[letter] for letter in spatial)
         self.trajectories, self.frames = first.shape.get("b", 1), first.shape["t"]
         given = as_lengths(lengths, len(spatial))
-        self.grid = Grid(points, given or tuple(_length(first, k, source) for k in spatial))
+        self.grid = Grid(
+            points,
+            given or tuple(_length(first, k, source) for k in spatial),
+            as_origin(origin, len(spatial)) or tuple(_origin(first, k) for k in spatial),
+        )
         self.dt, self.fields, self.coefficients = checked_metadata(
             (self.trajectories, self.frames, len(self.fields), *points),
             dt if dt is not None else _spacing(first, "t", "the time step (--dt)", source),
@@ -91,7 +98,6 @@ class LabelledTrajectories(Trajectories):
             "source": source,
             "format": "xarray",
             "boundary_conditions": _boundaries(data, source),
-            "origin": tuple(_origin(first, k) for k in spatial),
         }
 
     def read(self, trajectory: int, start: int, frames: int) -> np.ndarray:
@@ -174,11 +180,8 @@ def _spacing(variable: _Variable, letter: str, what: str, source: str) -> float:
 
 
 def _origin(variable: _Variable, letter: str) -> float:
-    """Where the axis begins; 0 if it has no coordinates."""
     along = variable.coordinate(letter)
-    if along is None or not np.issubdtype(along.dtype, np.number):
-        return 0.0
-    return float(along.values[0])
+    return first_coordinate(None if along is None else along.values, variable.shape[letter])
 
 
 def _length(variable: _Variable, letter: str, source: str) -> float:

@@ -8,7 +8,7 @@ import numpy as np
 import xarray as xr
 
 from ..errors import SplatopError, unknown_name
-from .axes import SPATIAL, check_real, uniform_spacing
+from .axes import SPATIAL, check_real, first_coordinate, uniform_spacing
 from .labelled import LETTERS
 
 Labelled = xr.Dataset | xr.DataArray
@@ -32,6 +32,17 @@ class StateLayout:
     @property
     def batched(self) -> bool:
         return "b" in self.axes
+
+    def begins(self, default: tuple[float, ...]) -> tuple[float, ...]:
+        """Where the axes of space begin; the `default` for those without coordinates."""
+        first = self.variables[0]
+        names = [str(first.dims[self.axes.index(k)]) for k in SPATIAL[: len(default)]]
+        return tuple(
+            first_coordinate(first.coords[name].values, first.sizes[name])
+            if name in first.coords
+            else other
+            for name, other in zip(names, default, strict=True)
+        )
 
 
 def read_state(

@@ -25,17 +25,19 @@ def open_trajectories(
     fields: Sequence[str] | None = None,
     lengths: float | Sequence[float] | None = None,
     dt: float | None = None,
+    origin: float | Sequence[float] | None = None,
     periodic: bool | None = None,
 ) -> Trajectories:
     """Open a file of trajectories; windows are read when they are asked for.
 
     What the file does not state has to be given: the order of the `axes` (as in "btcxy"), the names
-    of the `fields`, the side `lengths` of the box, the time step `dt`. Given values replace the
-    file's. If the file does not state its boundary condition, the data is checked to close
-    periodically; `periodic=True` says so instead.
+    of the `fields`, the side `lengths` of the box, the time step `dt`; and the `origin` that the
+    axes begin at, which is 0 unless the file has coordinates. Given values replace the file's. If
+    the file does not state its boundary condition, the data is checked to close periodically;
+    `periodic=True` says so instead.
     """
     path = Path(path)
-    asked = {"fields": fields, "lengths": lengths, "dt": dt}
+    asked = {"fields": fields, "lengths": lengths, "dt": dt, "origin": origin}
     try:
         trajectories = _open(path, axes, asked)
     except (SplatopError, PermissionError):

@@ -16,9 +16,11 @@ from ..grid import Grid
 from .axes import (
     SPATIAL,
     as_lengths,
+    as_origin,
     check_real,
     choose_fields,
     common_shape,
+    first_coordinate,
     name_channels,
     need,
     parse_axes,
@@ -42,6 +44,7 @@ class FlatTrajectories(Trajectories):
         fields: Sequence[str] | None = None,
         lengths: float | Sequence[float] | None = None,
         dt: float | None = None,
+        origin: float | Sequence[float] | None = None,
         source: str,
     ):
         self._file = file
@@ -68,7 +71,7 @@ class FlatTrajectories(Trajectories):
         for key in keys:
             check_real(stored[key].dtype, key, source)
         self.trajectories, self.frames = shape.get("b", 1), shape["t"]
-        self.grid = _grid(points, coordinates, lengths, source)
+        self.grid = _grid(points, coordinates, lengths, origin, source)
         self.dt, self.fields, self.coefficients = checked_metadata(
             (self.trajectories, self.frames, len(names), *points),
             dt if dt is not None else _time_step(coordinates.get("t"), self.frames, source),
@@ -97,6 +100,7 @@ class GroupedTrajectories(Trajectories):
         fields: Sequence[str] | None = None,
         lengths: float | Sequence[float] | None = None,
         dt: float | None = None,
+        origin: float | Sequence[float] | None = None,
         source: str,
     ):
         self._file = file
@@ -113,7 +117,7 @@ class GroupedTrajectories(Trajectories):
         self._axes = "t" + SPATIAL[: len(shape) - 2] + "c"
         parse_axes(self._axes, len(shape), source=source)
         self.trajectories, (self.frames, *points, channels) = len(groups), shape
-        self.grid = _grid(points, coordinates, lengths, source)
+        self.grid = _grid(points, coordinates, lengths, origin, source)
         self.dt, self.fields, self.coefficients = checked_metadata(
             (self.trajectories, self.frames, channels, *points),
             dt if dt is not None else _time_step(coordinates.get("t"), self.frames, source),
@@ -151,11 +155,16 @@ def _grid(
     points: list[int],
     coordinates: Mapping[str, np.ndarray],
     lengths: float | Sequence[float] | None,
+    origin: float | Sequence[float] | None,
     source: str,
 ) -> Grid:
+    begins = as_origin(origin, len(points)) or tuple(
+        first_coordinate(coordinates.get(name), count)
+        for name, count in zip(SPATIAL, points, strict=False)
+    )
     given = as_lengths(lengths, len(points))
     if given is not None:
-        return Grid(tuple(points), given)
+        return Grid(tuple(points), given, begins)
     found = []
     for name, count in zip(SPATIAL, points, strict=False):
         along = need(coordinates.get(name), f"coordinates along {name}", "give the lengths", source)
@@ -165,7 +174,7 @@ def _grid(
                 f"fields, got shape {along.shape}"
             )
         found.append(count * uniform_spacing(along, name, source=source))
-    return Grid(tuple(points), tuple(found))
+    return Grid(tuple(points), tuple(found), begins)
 
 
 def _time_step(times: np.ndarray | None, frames: int, source: str) -> float:

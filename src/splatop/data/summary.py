@@ -40,6 +40,7 @@ def summarize(trajectories: Trajectories, *, progress: Progress | None = None) -
         "frames": trajectories.frames,
         "points": list(trajectories.grid.points),
         "lengths": list(trajectories.grid.lengths),
+        "origin": list(trajectories.grid.origin),
         "dt": trajectories.dt,
         "gigabytes": trajectories.nbytes / 1e9,
         "coefficients": {
@@ -124,17 +125,18 @@ def plot(trajectories: Trajectories, path: str | Path) -> None:
 
 
 def _draw(ax: Any, state: np.ndarray, limit: float, trajectories: Trajectories) -> None:
-    lengths = trajectories.grid.lengths
+    grid = trajectories.grid
     if state.ndim == 1:
-        ax.plot(trajectories.grid.coordinates()[0], state)
+        ax.plot(grid.coordinates()[0], state)
         ax.set_ylim(-1.05 * limit, 1.05 * limit)
         return
     if state.ndim == 3:
         state = state[..., state.shape[-1] // 2]
+    sides = list(zip(grid.origin, grid.lengths, strict=True))[:2]
     ax.imshow(
         state.T,
         origin="lower",
-        extent=(0, lengths[0], 0, lengths[1]),
+        extent=[end for begin, length in sides for end in (begin, begin + length)],
         cmap="RdBu_r",
         vmin=-limit,
         vmax=limit,

@@ -14,9 +14,11 @@ from ..grid import Grid
 from .axes import (
     SPATIAL,
     as_lengths,
+    as_origin,
     check_real,
     choose_fields,
     common_shape,
+    first_coordinate,
     uniform_spacing,
 )
 from .hdf5 import datasets, group, numbers, strings, text
@@ -42,6 +44,7 @@ class WellTrajectories(Trajectories):
         fields: Sequence[str] | None = None,
         lengths: float | Sequence[float] | None = None,
         dt: float | None = None,
+        origin: float | Sequence[float] | None = None,
         source: str,
     ):
         self._file = file
@@ -54,7 +57,11 @@ class WellTrajectories(Trajectories):
         )
         self.trajectories, self.frames, *points = shape
         given = as_lengths(lengths, len(points))
-        self.grid = Grid(tuple(points), given or _lengths(file, axes, points, ours, source))
+        self.grid = Grid(
+            tuple(points),
+            given or _lengths(file, axes, points, ours, source),
+            as_origin(origin, len(points)) or _origin(file, axes, points, ours, source),
+        )
         self.dt, self.fields, self.coefficients = checked_metadata(
             (self.trajectories, self.frames, len(names), *points),
             dt if dt is not None else _time_step(file, self.frames, ours, source),
@@ -159,21 +166,37 @@ def _lengths(
     return _exact(tuple(lengths), ours.get("lengths"))
 
 
+def _origin(
+    file: h5py.File, axes: list[str], points: list[int], ours: dict[str, Any], source: str
+) -> tuple[float, ...]:
+    found = tuple(
+        first_coordinate(_coordinates(file, name, source), count)
+        for name, count in zip(axes, points, strict=True)
+    )
+    return _exact(found, ours.get("origin"), rtol=1e-6)
+
+
 def _time_step(file: h5py.File, frames: int, ours: dict[str, Any], source: str) -> float:
     times = _axis(file, "time", frames, "time step (dt)", source)
     return _exact((uniform_spacing(times, "time", source=source),), [ours.get("dt")])[0]
 
 
-def _axis(file: h5py.File, name: str, count: int, what: str, source: str) -> np.ndarray:
+def _coordinates(file: h5py.File, name: str, source: str) -> np.ndarray | None:
     dimensions = group(file, "dimensions")
     found = datasets(dimensions).get(name) if dimensions else None
     if found is None:
+        return None
+    values = numbers(found, source=source)
+    same_for_all = values.ndim == 2 and (values == values[0]).all()
+    return values[0] if same_for_all else values
+
+
+def _axis(file: h5py.File, name: str, count: int, what: str, source: str) -> np.ndarray:
+    values = _coordinates(file, name, source)
+    if values is None:
         raise SplatopError(
             f"{source}: expected coordinates in dimensions/{name}, got none: give the {what}"
         )
-    values = numbers(found, source=source)
-    if values.ndim == 2 and (values == values[0]).all():
-        values = values[0]
     if values.shape != (count,):
         raise SplatopError(
             f"{source}: expected {count} values in dimensions/{name}, one for each point of the "
@@ -182,12 +205,14 @@ def _axis(file: h5py.File, name: str, count: int, what: str, source: str) -> np.
     return values
 
 
-def _exact(found: tuple[float, ...], stated: Sequence[Any] | None) -> tuple[float, ...]:
+def _exact(
+    found: tuple[float, ...], stated: Sequence[Any] | None, *, rtol: float = 1e-4
+) -> tuple[float, ...]:
     """Our own double-precision values where they agree with the float32 coordinates."""
     if stated is None or len(stated) != len(found) or None in stated:
         return found
     pairs = zip(found, stated, strict=True)
-    return tuple(float(s) if np.isclose(f, s, rtol=1e-4) else f for f, s in pairs)
+    return tuple(float(s) if np.isclose(f, s, rtol=rtol) else f for f, s in pairs)
 
 
 def _coefficients(file: h5py.File, trajectories: int, source: str) -> dict[str, np.ndarray]:

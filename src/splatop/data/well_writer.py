@@ -20,7 +20,7 @@ from .trajectories import Trajectories, checked_metadata
 Progress = Callable[[int, int], None]
 Write = Callable[[int, int, np.ndarray], None]
 
-# The attribute that keeps what The Well has no place for: channel order, exact dt and lengths.
+# The attribute that keeps what The Well has no place for: channel order, exact dt, lengths, origin.
 OURS = "splatop"
 # Windows are read in whole chunks, so a chunk is one frame, or a few small ones. Frames of smooth
 # fields in float32 hardly compress (by 16 % with shuffle and lzf), and read ten times slower then.
@@ -170,6 +170,7 @@ def _write_header(file: h5py.File, layout: Layout, *, name: str) -> None:
         "fields": layout.fields,
         "dt": layout.dt,
         "lengths": layout.grid.lengths,
+        "origin": layout.grid.origin,
         "attributes": dict(layout.attributes),
     }
     file.attrs[OURS] = json.dumps(ours, default=str)

@@ -50,6 +50,13 @@ class Equation(eqx.Module):
         """Whether a term's text says where in the box it acts."""
         return any(getattr(term, "uses_coordinates", False) for term in self.terms)
 
+    def placed_at(self, origin: tuple[float, ...]) -> "Equation":
+        """The equation on a box that begins at `origin`, which is where x, y, z then begin.
+
+        As it is parsed it stands on a box that begins at 0.
+        """
+        return Equation(tuple(term.placed_at(tuple(origin)) for term in self.terms), self.fields)
+
     def derivatives(self, dims: int) -> frozenset[Derivative]:
         """What a jet must supply."""
         return frozenset().union(*(term.derivatives(dims) for term in self.terms))

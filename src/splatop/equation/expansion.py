@@ -117,6 +117,7 @@ def split_linear(equation: Equation, dims: int) -> tuple[tuple[LinearPart, ...],
                     dims=dims,
                     coefficient=term.coefficient,
                     name=term.name,
+                    origin=getattr(term, "origin", ()),
                 )
             )
     return tuple(linear), tuple(rest)

@@ -2,6 +2,7 @@
 
 from collections import Counter
 from collections.abc import Iterable, Mapping
+from dataclasses import replace
 
 import equinox as eqx
 import jax.numpy as jnp
@@ -25,7 +26,10 @@ from .values import field_value
 
 
 class ExpressionTerm(Term):
-    """A term given by expressions: for each part one expression per field."""
+    """A term given by expressions: for each part one expression per field.
+
+    `origin` is where its coordinates begin.
+    """
 
     pieces: tuple[tuple[Expression, ...], ...] = eqx.field(static=True)
     fields: tuple[str, ...] = eqx.field(static=True)
@@ -33,6 +37,7 @@ class ExpressionTerm(Term):
     coefficient: str | None = eqx.field(static=True)
     name: str = eqx.field(static=True)
     degree: float = eqx.field(static=True)
+    origin: tuple[float, ...] = eqx.field(static=True)
 
     def __init__(
         self,
@@ -42,9 +47,10 @@ class ExpressionTerm(Term):
         dims: int,
         coefficient: str | None,
         name: str,
+        origin: tuple[float, ...] = (),
     ):
         self.pieces, self.fields, self.dims = pieces, fields, dims
-        self.coefficient, self.name = coefficient, name
+        self.coefficient, self.name, self.origin = coefficient, name, tuple(origin)
         self.degree = max(
             (_products(m) for piece in pieces for side in piece for m, _ in side.monomials),
             default=0.0,
@@ -61,6 +67,18 @@ class ExpressionTerm(Term):
             for piece in self.pieces
             for side in piece
             for atom in atoms(side)
+        )
+
+    def placed_at(self, origin):
+        if not self.uses_coordinates:
+            return self
+        return ExpressionTerm(
+            self.pieces,
+            fields=self.fields,
+            dims=self.dims,
+            coefficient=self.coefficient,
+            name=self.name,
+            origin=origin,
         )
 
     @property
@@ -91,6 +109,7 @@ class ExpressionTerm(Term):
                 f"the term {self.name} expected a {self.dims}D state with the channels "
                 f"{', '.join(self.fields)}, got shape {jet.state.shape}"
             )
+        jet = replace(jet, origin=self.origin)
         return tuple(
             jnp.stack(
                 [

@@ -5,9 +5,11 @@ Derivatives come from the filtered jet; algebraic factors use the current state,
 
 import abc
 from collections.abc import Callable
+from dataclasses import replace
 
 import equinox as eqx
 import jax.numpy as jnp
+import numpy as np
 from jaxtyping import Array, Float
 
 from ..derivative import Derivative, gradient, laplacian
@@ -41,6 +43,10 @@ class Term(eqx.Module):
         """Coefficients that the parts themselves depend on."""
         return ()
 
+    def placed_at(self, origin: tuple[float, ...]) -> "Term":
+        """The term on a box that begins at `origin`: itself, unless it uses coordinates."""
+        return self
+
     def __call__(self, jet: Jet, coefficients: Coefficients) -> Field:
         total = sum(self.parts(jet, coefficients), start=jnp.zeros_like(jet.state))
         if self.coefficient is None:
@@ -52,13 +58,18 @@ class Advection(Term):
     """`-v w·∇u`: transport with velocity `v w`.
 
     The direction w is the vector of ones (the paper's `v 1`), a constant vector, or a velocity
-    field `(d, *M)` sampled on a uniform grid of the box.
+    field `(d, *M)` sampled on a uniform grid of the box, from its first point on. A velocity that
+    varies in space carries what it multiplies out of a filter's band as another field would.
     """
 
     velocity: Float[Array, "d *M"] | None = None
     coefficient: str | None = eqx.field(static=True, default="v")
     name: str = eqx.field(static=True, default="advection")
-    degree: float = eqx.field(static=True, default=1)
+
+    degree: float = eqx.field(static=True, init=False)
+
+    def __post_init__(self):
+        self.degree = 1 if self.velocity is None or np.ndim(self.velocity) == 1 else 2
 
     def derivatives(self, dims):
         return frozenset(gradient(dims))
@@ -157,16 +168,23 @@ class Reaction(Term):
 
 
 class CustomTerm(Term):
-    """A user's own function of the jet: `function(jet, coefficients) -> field`."""
+    """A user's own function of the jet: `function(jet, coefficients) -> field`.
+
+    `jet.grid.coordinates()` are those of the box that the equation was placed on.
+    """
 
     function: Callable[[Jet, Coefficients], Field]
     needs: frozenset[Derivative] = eqx.field(static=True)
     name: str = eqx.field(static=True)
     coefficient: str | None = eqx.field(static=True, default=None)
     degree: float = eqx.field(static=True, default=float("inf"))
+    origin: tuple[float, ...] = eqx.field(static=True, default=())
+
+    def placed_at(self, origin):
+        return replace(self, origin=tuple(origin))
 
     def derivatives(self, dims):
         return self.needs
 
     def parts(self, jet, coefficients):
-        return (self.function(jet, coefficients),)
+        return (self.function(replace(jet, origin=self.origin), coefficients),)

@@ -133,6 +133,7 @@ def check_model_fits(model: Model, trajectories: Trajectories) -> None:
                 f"expected data with the {what} of the model, {expected}, got {held[what]} in "
                 f"{trajectories.source}: evaluate on data of the same problem"
             )
+    spec.check_origin(grid, trajectories.source)
     benchmark = trajectories.attributes.get("benchmark")
     if benchmark and spec.benchmark and benchmark != spec.benchmark:
         raise SplatopError(

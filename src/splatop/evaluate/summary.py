@@ -178,6 +178,7 @@ def describe_data(trajectories: Trajectories, value_range: float) -> dict[str, A
         **{key: attributes.get(key) for key in ("benchmark", "split", "seed")},
         "points": list(trajectories.grid.points),
         "lengths": list(trajectories.grid.lengths),
+        "origin": list(trajectories.grid.origin),
         "dt": trajectories.dt,
         "fields": list(trajectories.fields),
         "range": value_range,

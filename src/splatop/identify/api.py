@@ -81,6 +81,7 @@ def identify_trajectories(
     lattice fine enough for the data. `known` values are the same for all trajectories or one for
     each. All share one band, and so compiled code.
     """
+    equation = equation.placed_at(trajectories.grid.origin)
     count = trajectories.trajectories
     begin, length = chosen_frames(trajectories, frames, start=start, budget=budget, method=method)
 

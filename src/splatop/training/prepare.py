@@ -140,6 +140,7 @@ def prepare(
         blocks=settings.blocks,
         tenfold=settings.tenfold,
         operator=FNO_OPERATOR if operator is None else OWN_OPERATOR,
+        origin=loaded.grid.origin,
     )
     return Prepared(
         spec,

@@ -4,7 +4,7 @@ import abc
 import hashlib
 import math
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from pathlib import Path
 from typing import Any
@@ -252,7 +252,6 @@ def _load_data(problem: Problem, data: Trajectories, settings: Settings) -> File
     assert problem.equation_text is not None
     equation = parse_equation(problem.equation_text, dims=data.grid.dims, fields=data.fields)
     known, _ = split_coefficients(equation, problem.coefficients)
-    _check_origin(equation, data)
     if data.frames <= settings.horizon and settings.model != "physics":
         raise SplatopError(
             f"expected trajectories of more than {settings.horizon} frames, which is what the "
@@ -261,19 +260,8 @@ def _load_data(problem: Problem, data: Trajectories, settings: Settings) -> File
         )
     if settings.trajectories is not None or settings.data_steps is not None:
         data = _cut(data, settings.trajectories, settings.data_steps)
+    equation = equation.placed_at(data.grid.origin)
     return FileProblem(equation, problem.equation_text, known, in_memory(data))
-
-
-def _check_origin(equation: Equation, data: Trajectories) -> None:
-    """Refuse coordinates in the equation that would mean other places than in the data."""
-    origin = data.attributes.get("origin") or ()
-    moved = any(abs(o) > 1e-3 * h for o, h in zip(origin, data.grid.spacing, strict=False))
-    if moved and equation.uses_coordinates:
-        raise SplatopError(
-            f"expected data whose coordinates begin at 0, as those of an equation do, got "
-            f"{', '.join(f'{o:g}' for o in origin)} in {data.source}: shift the data's, and write "
-            "the equation for the shifted ones"
-        )
 
 
 def _cut(data: Trajectories, trajectories: int | None, steps: int | None) -> ArrayTrajectories:
@@ -299,7 +287,7 @@ def coarsened(data: Trajectories, points: tuple[int, ...]) -> ArrayTrajectories:
         array[b] = np.asarray(flat).reshape(array.shape[1:])
     return ArrayTrajectories(
         array,
-        Grid(points, data.grid.lengths),
+        replace(data.grid, points=points),
         dt=data.dt,
         fields=data.fields,
         coefficients=data.coefficients,

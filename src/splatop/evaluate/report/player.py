@@ -50,6 +50,7 @@ def player_data(playback: Playback, shown: Sequence[Entry]) -> dict[str, Any]:
         # Pixels that the box is wide: not a whole number if the stride does not divide the grid.
         "cells": [n / k for n, k in zip(points, strides(points), strict=True)],
         "lengths": list(playback.grid.lengths),
+        "origin": list(playback.grid.origin),
         "dt": playback.dt,
         "steps": list(playback.steps),
         "fields": list(playback.fields),

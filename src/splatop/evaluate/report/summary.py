@@ -27,6 +27,7 @@ def header(runs: Sequence[Run], version: str) -> Html:
         ("run" if len(runs) == 1 else "runs", ", ".join(run.label for run in runs)),
         ("fields", ", ".join(spec.fields)),
         ("box", " × ".join(f"{length:g}" for length in spec.lengths)),
+        ("from", ", ".join(f"{o:g}" for o in spec.origin) if any(spec.origin) else ""),
         ("grid", " × ".join(str(n) for n in points)),
         ("Δt", f"{spec.dt:g}"),
         ("test set", f"{metrics.trajectories} × {metrics.steps} steps"),

@@ -1,7 +1,7 @@
 // The player: reference, prediction and error of one trajectory, frame by frame.
 
 function startPlayer(player) {
-  const { dims, points, cells, lengths, steps, scales, fields } = player;
+  const { dims, points, cells, lengths, origin, steps, scales, fields } = player;
   const AXES = ["x", "y", "z"];
   const volume = points.reduce((a, b) => a * b, 1);
   const strides = points.map((_, axis) => points.slice(axis + 1).reduce((a, b) => a * b, 1));
@@ -46,10 +46,11 @@ function startPlayer(player) {
   // What the panels show: columns by rows, and where a pixel lies in the array of a frame.
   function view() {
     if (dims === 1) return { columns: points[0], rows: steps.length, names: ["x", "t"],
+                             begins: [origin[0], 0],
                              lengths: [lengths[0], steps[steps.length - 1] * player.dt] };
     const [a, b] = dims === 2 ? [0, 1] : [0, 1, 2].filter((axis) => axis !== state.across);
     return { a, b, columns: points[a], rows: points[b], boxColumns: cells[a], boxRows: cells[b],
-             names: [AXES[a], AXES[b]], lengths: [lengths[a], lengths[b]],
+             names: [AXES[a], AXES[b]], begins: [origin[a], origin[b]], lengths: [lengths[a], lengths[b]],
              across: state.across, position: state.slice / cells[state.across],
              offset: dims === 3 ? state.slice * strides[state.across] : 0 };
   }
@@ -121,7 +122,7 @@ function startPlayer(player) {
       amplitude: found.amplitude(i),
     })) : [];
     drawProfile(byId("profile"), {
-      points: points[0], cells: cells[0], length: lengths[0], scale, bars,
+      points: points[0], cells: cells[0], begin: origin[0], length: lengths[0], scale, bars,
       reference: (i) => reference(state.frame, at + i),
       prediction: (i) => reference(state.frame, at + i) + error(state.frame, at + i),
     });
@@ -144,10 +145,11 @@ function startPlayer(player) {
     for (const id in canvas) {
       const figure = canvas[id].closest("figure");
       figure.querySelector(".what").textContent = what[id];
-      const [, xName, xEnd] = figure.querySelector(".axis-x").children;
-      const [yEnd, yName] = figure.querySelector(".axis-y").children;
+      const [xStart, xName, xEnd] = figure.querySelector(".axis-x").children;
+      const [yEnd, yName, yStart] = figure.querySelector(".axis-y").children;
       [xName.textContent, yName.textContent] = v.names;
-      [xEnd.textContent, yEnd.textContent] = v.lengths.map((length) => show(length));
+      [xStart.textContent, yStart.textContent] = v.begins.map((begin) => show(begin));
+      [xEnd.textContent, yEnd.textContent] = v.lengths.map((length, i) => show(v.begins[i] + length));
       canvas[id].setAttribute("aria-label", `${id} of ${fields[state.field]} at step ${steps[state.frame]}`);
     }
     const step = steps[state.frame], off = model().rl2[state.frame];
@@ -157,7 +159,7 @@ function startPlayer(player) {
     byId("time").setAttribute("aria-valuetext", said);
     if (dims === 3)
       byId("slice-at").textContent =
-        `${AXES[state.across]} = ${show(v.position * lengths[state.across])}`;
+        `${AXES[state.across]} = ${show(origin[state.across] + v.position * lengths[state.across])}`;
     if (curves.error) curves.error.follow(step);
   }
 

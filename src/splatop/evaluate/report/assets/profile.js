@@ -1,6 +1,6 @@
 // The profile of a 1D field at one time: reference, prediction, Gaussians as bars of one sigma.
 
-function drawProfile(canvas, { points, cells, length, scale, reference, prediction, bars }) {
+function drawProfile(canvas, { points, cells, begin, length, scale, reference, prediction, bars }) {
   const out = canvas.getContext("2d"), { width, height } = canvas;
   const theme = getComputedStyle(document.documentElement);
   const colour = (name) => theme.getPropertyValue(name).trim();
@@ -44,9 +44,9 @@ function drawProfile(canvas, { points, cells, length, scale, reference, predicti
     out.stroke();
     label(show(v), left - 7, py(v) + 4, "right");
   }
-  label("0", left, height - 5, "left");
+  label(show(begin), left, height - 5, "left");
   label("x", (left + width) / 2, height - 5, "center");
-  label(show(length), right, height - 5, "right");
+  label(show(begin + length), right, height - 5, "right");
   curve(reference, colour("--reference"), [], 2);
   curve(prediction, colour("--s0"), [7, 5], 2.4);
   out.fillStyle = colour("--reference");
