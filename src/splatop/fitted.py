@@ -27,7 +27,6 @@ from .identify import Identified, identify_trajectories
 from .model import Model, save_model
 from .spectral import Field
 from .stepper import Coefficients, Stepper, rollout
-from .surrogate import Surrogate
 from .training import Problem, Settings, preset, train
 from .training.loop import Reporter, silent
 from .training.prepare import Say
@@ -135,12 +134,8 @@ class Fitted:
 
     @property
     def stepper(self) -> Stepper:
-        """`(u, coefficients) -> u_next`, a pytree for `jit`, `vmap` and `grad`.
-
-        Unlike in training, gradients pass through the physics: they are those of the surrogate.
-        """
-        stepper = self.model.stepper
-        return replace(stepper, through_physics=True) if isinstance(stepper, Surrogate) else stepper
+        """`(u, coefficients) -> u_next`, a pytree for `jit`, `vmap` and `grad`."""
+        return self.model.stepper
 
     def step(self, u: State, coefficients: Coefficients | None = None) -> Any:
         """The state `(C, *N)` one frame later; of states `(B, C, *N)`, each."""
