@@ -74,12 +74,17 @@ def _by_trajectory(data: Trajectories, kept: int) -> Split:
         validation = part(
             data,
             slice(first, count - kept),
-            which=f"trajectories {first} to {count - kept - 1}, held out to decide on the operator",
+            which=_numbered("trajector", first, count - kept, "y", "ies"),
+            why="held out to decide on the operator",
             held_out=True,
         )
     last = "the last trajectory" if kept == 1 else f"the last {kept}"
     test = part(
-        data, slice(count - kept, count), which=f"{last} of {count}, held out", held_out=True
+        data,
+        slice(count - kept, count),
+        which=f"{last} of {count}",
+        why="held out",
+        held_out=True,
     )
     return Split(training, validation, test, in_time=False)
 
@@ -106,16 +111,25 @@ def _in_time(data: Trajectories) -> Split:
         validation = part(
             data,
             frames=slice(first, frames - held),
-            which=f"frames {first} to {frames - held - 1}, held out to decide on the operator",
+            which=_numbered("frame", first, frames - held, "", "s"),
+            why="held out to decide on the operator",
             held_out=True,
         )
     test = part(
         data,
         frames=slice(frames - held, frames),
-        which=f"the last {held} of {frames} frames, held out",
+        which=f"the last {held} of {frames} frames",
+        why="held out",
         held_out=True,
     )
     return Split(training, validation, test, in_time=True)
+
+
+def _numbered(name: str, first: int, stop: int, one: str, many: str) -> str:
+    """Those from `first` to before `stop`, counted from 0 as everywhere."""
+    if stop - first == 1:
+        return f"{name}{one} {first}"
+    return f"{name}{many} {first} to {stop - 1}"
 
 
 def part(
@@ -124,15 +138,16 @@ def part(
     frames: slice = slice(None),
     *,
     which: str,
+    why: str | None = None,
     held_out: bool | None = None,
 ) -> Trajectories:
-    """Successive trajectories of a data set, successive frames of them; `which` says so in words.
+    """Successive trajectories of a data set, successive frames of them.
 
-    `held_out` is whether training has not seen them, None where that is not known.
+    `which` says so in words, `why` what they are apart for. `held_out` is whether training has not seen them, None where that is not known.
     """
     attributes = {
         **data.attributes,
-        "source": f"{data.source} ({which})",
+        "source": f"{data.source} ({which if why is None else f'{which}, {why}'})",
         "part": which,
         "held_out": held_out,
     }

@@ -209,8 +209,8 @@ class GeneratedProblem(Loaded):
             seed=self._settings.seed_of_data,
             first=count + first,
         )
-        which = f"{HELD_OUT_GENERATED} trajectories beyond those of training, {why}"
-        return part(held, which=which, held_out=True)
+        which = f"{HELD_OUT_GENERATED} trajectories beyond those of training"
+        return part(held, which=which, why=why, held_out=True)
 
     def at(self, points: int) -> Trajectories:
         if self._latest is None or self._latest[0] != points:
