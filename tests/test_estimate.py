@@ -8,6 +8,7 @@ import equinox as eqx
 import jax
 import jax.numpy as jnp
 import pytest
+from jax.extend.core import jaxprs_in_params
 from typer.testing import CliRunner
 
 from splatop.cli.app import app
@@ -48,7 +49,7 @@ def transforms(jaxpr) -> list:
         if equation.primitive is jax.lax.fft_p:
             aval = equation.invars[0].aval
             found.append((aval, equation.params["fft_type"], equation.params["fft_lengths"]))
-        for inner in jax.core.jaxprs_in_params(equation.params):
+        for inner in jaxprs_in_params(equation.params):
             found += transforms(inner)
     return found
 
