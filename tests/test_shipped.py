@@ -49,7 +49,9 @@ def test_a_model_without_operator_is_its_physics_and_the_record_is_complete(name
     """An operator that was left out is not in the file, so that a step costs what Φ costs."""
     model = load_model(name)
     kept = model.record["operator_earned_its_place"]
-    assert (model.spec.kind, model.parameters > 0) == (("surrogate", True) if kept else ("physics", False))
+    assert (model.spec.kind, model.parameters > 0) == (
+        ("surrogate", True) if kept else ("physics", False)
+    )
     if not kept:
         assert isinstance(model.stepper, EmbeddedPhysics)
     held = load_metrics(shipped_models()[name].with_suffix(".metrics.json")).model

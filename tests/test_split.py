@@ -11,7 +11,9 @@ from splatop.grid import Grid
 def numbered(trajectories: int, frames: int) -> ArrayTrajectories:
     """Every frame holds its own number."""
     numbers = np.arange(trajectories * frames, dtype=np.float32)
-    array = np.broadcast_to(numbers.reshape(trajectories, frames, 1, 1), (trajectories, frames, 1, 8))
+    array = np.broadcast_to(
+        numbers.reshape(trajectories, frames, 1, 1), (trajectories, frames, 1, 8)
+    )
     return ArrayTrajectories(array, Grid((8,), (1.0,)), dt=0.1, fields=("u",))
 
 

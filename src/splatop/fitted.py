@@ -85,9 +85,7 @@ def fit(
     for name, value in (coefficients or {}).items():
         check_number(name, value)
     known = {name: float(value) for name, value in (coefficients or {}).items()}
-    problem = Problem(
-        data=trajectories, equation_text=text, coefficients=known, hold_out=hold_out
-    )
+    problem = Problem(data=trajectories, equation_text=text, coefficients=known, hold_out=hold_out)
     chosen = replace(_settings(preset, settings or {}), drop_terms=tuple(drop_terms))
     with tempfile.TemporaryDirectory() as scratch:
         folder = Path(scratch) / "run" if out is None else Path(out)

@@ -31,7 +31,7 @@ from ..evaluate.tables import (
 from ..model import Model, load_model, shipped_models
 from ..training.problem import reported_data
 from ..training.run_folder import CONFIG, read_json
-from .app import JsonOption, app, console, numbers_table, print_json
+from .app import JsonOption, app, console, errors, numbers_table, print_json
 from .data import open_data, progress_bar
 
 
@@ -196,7 +196,7 @@ def _test_set(
         with open_data(data) as opened:
             seen = any(_is_training_file(path, data) for path in paths)
             if seen:
-                console.print(
+                errors.print(
                     f"{data} is what the model was trained on: leave --data out to evaluate on "
                     "what was held out of it",
                     style="yellow",

@@ -187,9 +187,7 @@ def rollout_table(groups: Mapping[str, Sequence[Metrics]]) -> Table:
 def protocol_note(several: Iterable[Metrics]) -> str:
     """On what the measured rows were measured, which may be less than the paper's protocol."""
     protocols = dict.fromkeys(
-        f"{tested_on(m)}, {m.steps} steps on "
-        + "x".join(map(str, m.data["points"]))
-        + " points"
+        f"{tested_on(m)}, {m.steps} steps on " + "x".join(map(str, m.data["points"])) + " points"
         for m in several
     )
     return (

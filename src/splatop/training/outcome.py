@@ -165,7 +165,9 @@ def _coefficient(name: str, session: Session) -> str:
     half = prepared.identified[name]
     if name in prepared.spec.coefficients:
         value = f"{name} = {prepared.spec.coefficients[name]:.4g}"
-        return f"{value} ± {half:.1g}" if half is not None else f"{value} (with an unbounded interval)"
+        return (
+            f"{value} ± {half:.1g}" if half is not None else f"{value} (with an unbounded interval)"
+        )
     values = prepared.coefficients[name]
     return f"{name} from {min(values):.4g} to {max(values):.4g} by trajectory"
 
