@@ -11,7 +11,7 @@ import xarray as xr
 
 import splatop
 from splatop.errors import SplatopError
-from splatop.evaluate.results import tested_on
+from splatop.evaluate.results import measured_on
 from splatop.training import Problem, preset
 
 V, D = 0.7, 0.02
@@ -119,8 +119,8 @@ def test_report_is_about_what_was_held_out(fitted, tmp_path):
     given = fitted.evaluate(waves())
     assert given.trajectories == 5
     assert given.data["held_out"] is None
-    assert tested_on(given) == "5 trajectories"
-    assert tested_on(fitted.evaluate()) == "1 held-out trajectory"
+    assert measured_on(given) == "5 trajectories"
+    assert measured_on(fitted.evaluate()) == "1 held-out trajectory"
 
 
 def test_save_and_load(fitted, tmp_path):

@@ -14,7 +14,6 @@ from splatop.equation.terms import Diffusion, SelfAdvection
 from splatop.errors import SplatopError
 from splatop.numerics import Numerics, build_physics
 from splatop.operators import FNO, Conditioning
-from splatop.stepper import rollout
 from splatop.surrogate import COUPLINGS, ScaledOperator, Surrogate, residual_scale
 from splatop.training.losses import rollout_loss
 

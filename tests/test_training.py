@@ -20,8 +20,8 @@ from splatop.operators import FNO, OperatorStepper, parameter_count
 from splatop.render import LocalRenderer
 from splatop.stepper import Stepper, rollout
 from splatop.training import PRESETS, Problem, Settings, losses, preset, stages, train
-from splatop.training.checkpoints import Checkpoints
 from splatop.training import outcome as outcomes
+from splatop.training.checkpoints import Checkpoints
 from splatop.training.loop import Stage, only, run_stage, warmup_cosine
 from splatop.training.outcome import Measured
 

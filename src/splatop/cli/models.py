@@ -46,8 +46,8 @@ def models(json: JsonOption = False) -> None:
     console.print(table)
     console.print(
         "rL2: relative error, mean and standard deviation over 30 held-out rollouts of 200 steps; "
-        "spectral: error of the energy spectrum; params: of the operator (physics: it did not lower "
-        "the error and was left out); minutes: of training on two CPU cores.\n"
+        "spectral: error of the energy spectrum; params: of the operator (physics: it did not "
+        "lower the error and was left out); minutes: of training on two CPU cores.\n"
         "To use one: splatop rollout NAME --data FILE --out FILE",
         style="dim",
         highlight=False,

@@ -1,8 +1,8 @@
 """What a model is trained on, and what it is judged and reported on: the one rule for all ways in.
 
 One trajectory in five is held out. Where there are too few to spare one, the last fifth in time of
-each is. Where there is enough left, a further tenth decides whether an operator is kept, so that the
-data that are reported on decide nothing.
+each is. Where there is enough left, a further tenth decides whether an operator is kept, so that
+the data that are reported on decide nothing.
 """
 
 from dataclasses import dataclass
@@ -143,7 +143,8 @@ def part(
 ) -> Trajectories:
     """Successive trajectories of a data set, successive frames of them.
 
-    `which` says so in words, `why` what they are apart for. `held_out` is whether training has not seen them, None where that is not known.
+    `which` says so in words, `why` what they are apart for. `held_out` is whether training has not
+    seen them, None where that is not known.
     """
     attributes = {
         **data.attributes,

@@ -154,7 +154,7 @@ def check_comparable(several: Iterable[Metrics]) -> None:
                 )
 
 
-def tested_on(metrics: Metrics) -> str:
+def measured_on(metrics: Metrics) -> str:
     """How many trajectories, and whether training has not seen them, as far as that is known."""
     count = metrics.trajectories
     many = "trajectory" if count == 1 else "trajectories"

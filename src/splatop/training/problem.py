@@ -16,10 +16,10 @@ import numpy as np
 from ..benchmarks import Benchmark, get_benchmark
 from ..data import (
     ArrayTrajectories,
+    Split,
     Trajectories,
     generate,
     generate_to_file,
-    Split,
     in_memory,
     open_trajectories,
     part,

@@ -4,7 +4,7 @@ import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from ..results import Metrics, divergence_text, tested_on
+from ..results import Metrics, divergence_text, measured_on
 from .runs import Entry, Run
 
 # An operator that removes less than a tenth of the error of its physics changes nothing of note.
@@ -150,7 +150,7 @@ def _accuracy(metrics: Metrics, lead: str = "") -> str:
     return (
         f"{start} differs from the reference by {percent(metrics.rl2_mean)}{spread} in the "
         f"relative L2 norm, averaged over {metrics.steps} steps of "
-        f"{tested_on(metrics)}{tail}."
+        f"{measured_on(metrics)}{tail}."
     )
 
 
