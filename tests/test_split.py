@@ -66,5 +66,5 @@ def test_refusals():
         split(numbered(5, 9), 5)
     with pytest.raises(SplatopError, match="last fifth in time"):
         split(numbered(1, 9), 1)
-    with pytest.raises(SplatopError, match="at least 4 frames.*hold_out=0"):
+    with pytest.raises(SplatopError, match=r"at least 4 frames.*hold_out=0"):
         split(numbered(1, 3))
