@@ -193,8 +193,8 @@ def _physics(run: Run) -> list[str]:
 
 def _left_out(run: Run) -> str:
     decision = run.model.record.get("decision")
-    known = isinstance(decision, dict) and isinstance(decision.get("data"), str)
-    where = f" ({decision['data']})" if known else ""
+    data = decision.get("data") if isinstance(decision, dict) else None
+    where = f" ({data})" if isinstance(data, str) else ""
     return (
         f"The operator did not lower the rollout error{where} and was left out: this model is its "
         "embedded physics alone."
