@@ -2,7 +2,6 @@
 
 import csv
 from dataclasses import replace
-from types import SimpleNamespace
 
 import equinox as eqx
 import jax
@@ -15,6 +14,7 @@ from splatop.benchmarks import get_benchmark
 from splatop.data import generate
 from splatop.encoders import UNetEncoder
 from splatop.errors import SplatopError
+from splatop.model import ModelSpec
 from splatop.numerics import paper_numerics
 from splatop.operators import FNO, OperatorStepper, parameter_count
 from splatop.render import LocalRenderer
@@ -22,8 +22,9 @@ from splatop.stepper import Stepper, rollout
 from splatop.training import PRESETS, Problem, Settings, losses, preset, stages, train
 from splatop.training import outcome as outcomes
 from splatop.training.checkpoints import Checkpoints
-from splatop.training.loop import Stage, only, run_stage, warmup_cosine
+from splatop.training.loop import Stage, only, run_stage, silent, warmup_cosine
 from splatop.training.outcome import Measured
+from splatop.training.prepare import Prepared
 
 # ---------------------------------------------------------------- settings
 
@@ -601,22 +602,14 @@ def test_how_far_ahead_a_model_can_be_trusted(changes, said):
     assert said in str(outcome(**changes))
 
 
-def test_the_operator_is_left_out_when_it_diverges_and_kept_when_the_physics_does():
-    class Held:
-        in_time = True
-        decides_on_reported = False
-
-        def deciding(self, points):
-            return data
-
-    benchmark = get_benchmark("advection2d").with_points(16)
-    data = generate(benchmark, trajectories=2, steps=6)
-    spec = SimpleNamespace(coefficients={}, unknown=())
-    session = SimpleNamespace(
-        loaded=Held(),
-        prepared=SimpleNamespace(spec=spec, coefficients={}),
-        settings=preset("smoke"),
+def test_the_operator_is_left_out_when_it_diverges_and_kept_when_the_physics_does(tmp_path):
+    settings = replace(preset("smoke"), points=16, trajectories=2, data_steps=6)
+    loaded = Problem(benchmark="advection2d").load(settings, tmp_path)
+    spec = ModelSpec(
+        kind="fno", equation=loaded.equation_text, fields=("u",), lengths=(1.0, 1.0), dt=1.0
     )
+    prepared = Prepared(spec, (0.0,), (1.0,), {}, ())
+    session = stages.Session(loaded, prepared, settings, tmp_path, silent, print)
     calm, wild = Growing(1.0), Growing(1e9)
     assert not outcomes.decide(wild, calm, session).kept
     assert outcomes.decide(calm, wild, session).kept
