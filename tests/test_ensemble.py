@@ -147,7 +147,8 @@ def test_the_file_holds_all_members(tmp_path, kind):
 def test_ablations_reach_every_member():
     model = ablate(three(), Ablation(substeps=2))
     assert [m.physics.substeps for m in model.members] == [2, 2, 2]
-    assert ablate(three(), Ablation(coupling="sequential")).members[2].stepper.coupling
+    changed = ablate(three(), Ablation(coupling="sequential"))
+    assert [m.stepper.coupling for m in changed.members] == ["sequential"] * 3
 
 
 def test_spread_is_measured_and_drawn(tmp_path):

@@ -11,6 +11,7 @@ import xarray as xr
 
 import splatop
 from splatop.errors import SplatopError
+from splatop.evaluate.results import measured_on
 from splatop.training import Problem, preset
 
 V, D = 0.7, 0.02
@@ -114,7 +115,12 @@ def test_report_is_about_what_was_held_out(fitted, tmp_path):
     page = report.path.read_text()
     assert "held out" in page
     assert "0.05" in page
-    assert fitted.evaluate(waves()).trajectories == 5
+    # Of data that are given it is not known, and not said.
+    given = fitted.evaluate(waves())
+    assert given.trajectories == 5
+    assert given.data["held_out"] is None
+    assert measured_on(given) == "5 trajectories"
+    assert measured_on(fitted.evaluate()) == "1 held-out trajectory"
 
 
 def test_save_and_load(fitted, tmp_path):
@@ -125,17 +131,100 @@ def test_save_and_load(fitted, tmp_path):
         np.testing.assert_array_equal(loaded.step(u), fitted.model.step(u))
 
 
-def test_one_trajectory_is_trained_and_reported_on():
+def test_of_one_trajectory_the_last_fifth_is_held_out():
+    """Nothing that is trained, identified or chosen depends on frames that are held out."""
+    data = waves(1, 30)[0]
+    other = data.copy()
+    other[24:] = waves(1, 30, POINTS)[0, :6] ** 2  # another trajectory, rougher and not a solution
+    options = {"dt": DT, "lengths": (LENGTH,), "settings": {"keep_if_better": False}}
+    one, two = (quick_fit(d, **options) for d in (data, other))
+    assert one.model.spec == two.model.spec
+    assert eqx.tree_equal(one.model.stepper, two.model.stepper)
+    # The report is about those frames and says which they are.
+    np.testing.assert_array_equal(two.test.window(0, 0, 6), other[24:])
+    metrics = two.evaluate()
+    assert (metrics.trajectories, metrics.steps) == (1, 5)
+    assert metrics.data["held_out"] is True
+    assert "the last 6 of 30 frames" in metrics.data["source"]
+    assert one.evaluate().rl2_mean < 1e-3
+    # They solve no such equation: who had seen them in training would not be so far off.
+    assert metrics.rl2_mean > 0.1
+    assert "on held-out data (the last 6 of 30 frames) the error" in two.summary
+    assert "from 1 trajectory of 21 frames" in two.summary
+
+
+def test_nothing_is_called_held_out_when_all_is_trained_on(tmp_path):
     found = quick_fit(
-        waves(1)[0],
+        waves(),
         dt=DT,
         lengths=(LENGTH,),
         coefficients={"v": V, "D": D},
         settings={"model": "physics"},
+        hold_out=0,
     )
-    assert found.test.trajectories == 1
-    assert "training data" in found.test.source
     assert found.coefficients == {"v": V, "D": D}
+    assert found.evaluate().data["held_out"] is False
+    assert "nothing was held out: on the training data the error stays" in found.summary
+    assert "nothing was learned" in found.summary
+    page = found.report(tmp_path / "page.html").path.read_text()
+    assert "5 trajectories that it was trained on" in page
+    assert "held-out" not in page
+
+
+def test_the_operator_is_decided_on_data_that_training_has_not_seen():
+    """Training damps, the held-out trajectory does not: what is learned does harm there."""
+    damped = waves(5, 16)
+    data = np.concatenate([damped[:4], travelling(waves(5, 16)[4:, :1])])
+    options = {
+        "coefficients": {"v": V},
+        "drop_terms": ["diffusion"],
+        "settings": {"phases": ((0, 60),), "batch": 4, "warmup": 5},
+        **BOX,
+    }
+    seen = quick_fit(data[:4], hold_out=0, **options)
+    assert seen.model.record["operator_earned_its_place"]
+    assert seen.model.record["decision"]["held_out"] is False
+    assert "an operator that lowers the error" in seen.summary
+    found = quick_fit(data, **options)
+    assert not found.model.record["operator_earned_its_place"]
+    assert found.model.record["decision"]["held_out"] is True
+    # Left out is gone: the model is its physics, in its description, its step and its file.
+    assert found.model.spec.kind == "physics"
+    assert isinstance(found.stepper, splatop.EmbeddedPhysics)
+    assert found.model.parameters == 0
+    assert "was left out: the model is its physics" in found.summary
+    assert "the data that decided on the operator" in found.summary
+
+
+def travelling(start):
+    """Waves that keep their shape, exactly."""
+    k = 2 * np.pi * np.fft.rfftfreq(POINTS, LENGTH / POINTS)
+    t = DT * np.arange(16)[:, None, None]
+    return np.fft.irfft(np.fft.rfft(start) * np.exp(-1j * k * V * t), n=POINTS).astype(np.float32)
+
+
+def test_without_its_operators_an_ensemble_is_one_physics(tmp_path):
+    found = quick_fit(waves(), **BOX, coefficients={"v": V, "D": D}, settings={"seeds": 2})
+    assert (found.model.spec.kind, found.model.spec.members) == ("physics", 1)
+    assert found.model.record["members_with_operator"] == 0
+    loaded = splatop.load(found.save(tmp_path / "m.safetensors"))
+    np.testing.assert_array_equal(loaded.step(waves()[0, 0]), found.step(waves()[0, 0]))
+
+
+@pytest.mark.parametrize("name", ["smoke", "fast"])
+def test_numerics_are_chosen_from_all_of_the_training_data(name, tmp_path):
+    """A frame beyond the steps that `smoke` trains on, between the moments that are sampled."""
+    array = waves(2, 60)
+    sharp = np.sign(np.sin(np.arange(POINTS)))[None].astype(np.float32)
+    array[1, 41] = sharp
+    held = splatop.ArrayTrajectories(
+        array, splatop.Grid((POINTS,), (LENGTH,)), dt=DT, fields=("u",)
+    )
+    loaded = Problem(data=held, equation_text=TEXT).load(preset(name), tmp_path)
+    frames = loaded.sample_frames()
+    assert any(np.array_equal(frame, sharp) for frame in frames)
+    # Of what is held out, nothing.
+    assert not any(np.array_equal(frame, array[0, -1]) for frame in frames)
 
 
 # --- xarray ------------------------------------------------------------------------------------
@@ -402,7 +491,7 @@ def test_a_coarse_phase_keeps_what_the_data_hold(points, mode, coarse, tmp_path)
     held = loaded.at(64)
     assert held.grid.points == coarse
     assert held.grid.lengths == (4.0, 1.0)
-    size = np.abs(held.window(0, 0, 8)).max()
+    size = np.abs(held.window(0, 0, 6)).max()
     assert size == pytest.approx(1.0, abs=0.01)
     assert loaded.points_at(0) == points
 

@@ -11,13 +11,23 @@ import pytest
 import safetensors.numpy
 
 import splatop
+from splatop.benchmarks import get_benchmark
 from splatop.data import ArrayTrajectories, save_trajectories
 from splatop.errors import SplatopError
 from splatop.evaluate.forecast import forecast
 from splatop.grid import Grid
-from splatop.model import KINDS, Model, ModelSpec, build_model, load_model, save_model
+from splatop.model import (
+    KINDS,
+    Model,
+    ModelSpec,
+    build_model,
+    ensemble_of,
+    load_model,
+    save_model,
+)
 from splatop.numerics import Numerics
 from splatop.operators import Conditioning
+from splatop.stepper import rollout
 
 NUMERICS = Numerics("box", (5.0,), 0.0, (14, 14), substeps=1)
 SPEC = ModelSpec(
@@ -271,3 +281,38 @@ def test_forecast_writes_what_the_model_predicts(tmp_path):
         np.testing.assert_array_equal(written.window(1, 1, 3), expected)
         np.testing.assert_array_equal(written.window(1, 0, 1)[0], field())
         assert written.dt == 0.5
+
+
+@pytest.mark.usefixtures("x64")
+@pytest.mark.parametrize("members", [1, 3])
+def test_a_loaded_model_is_differentiable_as_it_is(tmp_path, members):
+    """In the state and in the coefficients, through the physics; of an ensemble too."""
+    made_of = [made(seed=k) for k in range(members)]
+    model = made_of[0] if members == 1 else ensemble_of(made_of)
+    stepper = splatop.load(save_model(tmp_path / "m.safetensors", model)).stepper
+    u = jnp.asarray(field(), jnp.float64)
+    direction = jnp.roll(u, 3, axis=1) ** 2
+
+    @jax.jit
+    def loss(by):
+        after = rollout(stepper, u + by * direction, {"v": 0.1 + by, "D": 1e-3}, steps=2)
+        return jnp.sum(after[-1] ** 3)
+
+    # Central differences: an error of the order of h² = 1e-10.
+    difference = float(loss(1e-5) - loss(-1e-5)) / 2e-5
+    slope = float(jax.grad(loss)(0.0))
+    assert slope == pytest.approx(difference, rel=1e-5)
+    assert abs(slope) > 1.0
+
+
+def test_the_stored_equation_counts_also_with_a_benchmark():
+    spec = replace(SPEC, kind="physics", benchmark="advection_diffusion2d")
+    assert spec.full_equation == get_benchmark("advection_diffusion2d").equation
+    other = replace(spec, equation="dt(u) = -2*v*(dx(u) + dy(u)) + D*lap(u)")
+    steps = [Model(s, build_model(s)).step(field()) for s in (spec, other)]
+    twice = replace(spec, coefficients={"v": 0.2, "D": 1e-3})
+    expected = Model(twice, build_model(twice)).step(field())
+    np.testing.assert_allclose(steps[1], expected, atol=1e-5)
+    assert np.abs(np.asarray(steps[1] - steps[0])).max() > 0.1
+    with pytest.raises(SplatopError, match="did you mean 'advection2d'"):
+        replace(spec, benchmark="advection_2d").full_equation  # noqa: B018

@@ -528,7 +528,13 @@ def test_runs_that_do_not_belong_together_are_refused(surrogate_run, tmp_path):
     shutil.copytree(surrogate_run, other)
     save_model(
         other / "model.safetensors",
-        noisy(burgers_spec(benchmark="burgers2d_conservative", fields=(HOSTILE, "u_y"))),
+        noisy(
+            burgers_spec(
+                benchmark="burgers2d_conservative",
+                equation=get_benchmark("burgers2d_conservative").equation_text,
+                fields=(HOSTILE, "u_y"),
+            )
+        ),
     )
     with pytest.raises(SplatopError, match="runs of the same problem"):
         write_report([surrogate_run, other], out)

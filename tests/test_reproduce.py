@@ -219,7 +219,7 @@ def test_tables_hold_the_numbers_of_the_metrics(shelf):
     text = table.markdown()
     assert "| 2D Burgers | Surrogate | 57.8k | 40.00 ± 1.00 |" in text
     assert "published surrogate" in text
-    assert "3 trajectories of 12 steps on 32x32 points" in text
+    assert "3 held-out trajectories, 12 steps on 32x32 points" in text
 
 
 def test_numbers_are_written_to_be_read():

@@ -14,13 +14,17 @@ from splatop.benchmarks import get_benchmark
 from splatop.data import generate
 from splatop.encoders import UNetEncoder
 from splatop.errors import SplatopError
+from splatop.model import ModelSpec
 from splatop.numerics import paper_numerics
 from splatop.operators import FNO, OperatorStepper, parameter_count
 from splatop.render import LocalRenderer
 from splatop.stepper import Stepper, rollout
 from splatop.training import PRESETS, Problem, Settings, losses, preset, stages, train
+from splatop.training import outcome as outcomes
 from splatop.training.checkpoints import Checkpoints
-from splatop.training.loop import Stage, only, run_stage, warmup_cosine
+from splatop.training.loop import Stage, only, run_stage, silent, warmup_cosine
+from splatop.training.outcome import Measured
+from splatop.training.prepare import Prepared
 
 # ---------------------------------------------------------------- settings
 
@@ -564,3 +568,75 @@ def test_first_stage_lowers_the_reconstruction_loss(tmp_path):
     found = np.array([float(row["loss"]) for row in rows])
     assert found[-5:].mean() < 0.8 * found[:5].mean()
     assert model.spec.kind == "physics"
+
+
+# ---------------------------------------------------------------- what is said of the outcome
+
+
+def outcome(**changes) -> Measured:
+    held = {
+        "data": "the last 2 of 10",
+        "held_out": True,
+        "trajectories": 2,
+        "steps": 50,
+        "below": (50, 50),
+        "diverged_step": None,
+        "physics": None,
+        "with_operator": 1e-3,
+    }
+    return Measured(**{**held, **changes})
+
+
+@pytest.mark.parametrize(
+    ("changes", "said"),
+    [
+        ({}, "on held-out data (the last 2 of 10) the error stays below 1e-2 for 50 of 50 steps"),
+        ({"below": (12, 40)}, "stays below 1e-2 for 12 and below 1e-1 for 40 of 50 steps"),
+        ({"below": (0, 4)}, "stays below 1e-1 for 4 of 50 steps"),
+        ({"below": (0, 0)}, "is above 1e-1 from the first of 50 steps on"),
+        ({"below": (3, 9), "diverged_step": 17}, "of 50 steps and diverges at step 17"),
+        ({"held_out": False}, "nothing was held out: on the training data the error stays below"),
+    ],
+)
+def test_how_far_ahead_a_model_can_be_trusted(changes, said):
+    assert said in str(outcome(**changes))
+
+
+def test_the_operator_is_left_out_when_it_diverges_and_kept_when_the_physics_does(tmp_path):
+    settings = replace(preset("smoke"), points=16, trajectories=2, data_steps=6)
+    loaded = Problem(benchmark="advection2d").load(settings, tmp_path)
+    spec = ModelSpec(
+        kind="fno", equation=loaded.equation_text, fields=("u",), lengths=(1.0, 1.0), dt=1.0
+    )
+    prepared = Prepared(spec, (0.0,), (1.0,), {}, ())
+    session = stages.Session(loaded, prepared, settings, tmp_path, silent, print)
+    calm, wild = Growing(1.0), Growing(1e9)
+    assert not outcomes.decide(wild, calm, session).kept
+    assert outcomes.decide(calm, wild, session).kept
+    assert not outcomes.decide(calm, calm, session).kept
+    assert not outcomes.decide(wild, wild, session).kept
+
+
+class Growing(Stepper):
+    rate: float
+
+    def __call__(self, u, coefficients):
+        return self.rate * u
+
+
+def test_numerics_of_a_benchmark_do_not_depend_on_how_much_is_trained_on(tmp_path):
+    few = replace(preset("smoke"), points=16, trajectories=4)
+    samples = [
+        Problem(benchmark="burgers2d").load(settings, tmp_path).sample_frames()
+        for settings in (few, replace(few, data_steps=None))
+    ]
+    np.testing.assert_array_equal(*samples)
+
+
+def test_held_out_trajectories_of_a_benchmark_are_none_of_training(tmp_path):
+    settings = replace(preset("smoke"), points=16, trajectories=4, data_steps=3)
+    loaded = Problem(benchmark="advection2d").load(settings, tmp_path)
+    sets = [loaded.at(0), loaded.deciding(0), loaded.reported()]
+    starts = [d.window(b, 0, 1).tobytes() for d in sets for b in range(d.trajectories)]
+    assert len(set(starts)) == len(starts) == 4 + 3 + 3
+    assert loaded.size == (4, 4)

@@ -113,7 +113,8 @@ def models(runs: Path) -> None:
         )
         shutil.copy(runs / name / "model.safetensors", SHIPPED / f"{name}.safetensors")
         save_metrics(target, metrics)
-        alone = metrics.physics_alone.rl2_mean if metrics.physics_alone else None
+        # Where the operator was left out the model is its physics.
+        alone = (metrics.physics_alone or metrics).rl2_mean
         log(name, "rL2", metrics.rl2_mean, "physics alone", alone)
 
 

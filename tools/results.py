@@ -44,13 +44,14 @@ def headline() -> str:
     rows = []
     for name, metrics in shipped().items():
         published = published_rollout(name)
-        alone = metrics.physics_alone
+        # Where the operator was left out the model is its physics.
+        alone = metrics.physics_alone or metrics
         paper, fno = published.get("surrogate"), published.get("fno")
         rows.append(
             [
                 name,
                 f"**{number(metrics.rl2_mean)}** ± {number(metrics.rl2_std, 1)}",
-                number(alone.rl2_mean) if alone else "",
+                number(alone.rl2_mean),
                 f"{paper.rl2[0]:.3f}" if paper else "–",
                 f"{fno.rl2[0]:.3f}" if fno else "–",
                 number(metrics.spectral_error),
@@ -122,8 +123,8 @@ def reduced(folder: str, kinds: tuple[str, ...]) -> str:
             path = RESULTS / folder / f"{name}.{kind}.json"
             metrics = load_metrics(path) if path.exists() else None
             row.append(number(metrics.rl2_mean) if metrics else "")
-            if kind == "surrogate" and metrics and metrics.physics_alone:
-                alone = number(metrics.physics_alone.rl2_mean)
+            if kind == "surrogate" and metrics:
+                alone = number((metrics.physics_alone or metrics).rl2_mean)
         if any(row[1:]):
             rows.append([*row, alone or ""])
     return table(["benchmark", *kinds, "physics alone"], rows)

@@ -14,13 +14,12 @@ import jax.numpy as jnp
 import numpy as np
 
 from .benchmarks import BENCHMARKS
-from .data import ArrayTrajectories, Trajectories
+from .data import Trajectories, split
 from .data.held import as_trajectories, clock_unit, is_labelled
 from .equation import EXAMPLES, Equation, format_equation
 from .equation.text import check_number
 from .errors import SplatopError, check_field, check_finite, is_concrete, unknown_name
 from .evaluate import Metrics, evaluate
-from .evaluate.reference import SomeTrajectories
 from .evaluate.report import Report, write_report
 from .evaluate.report.runs import Run, StageHistory, read_history
 from .grid import Grid
@@ -28,7 +27,6 @@ from .identify import Identified, identify_trajectories
 from .model import Model, save_model
 from .spectral import Field
 from .stepper import Coefficients, Stepper, rollout
-from .surrogate import Surrogate
 from .training import Problem, Settings, preset, train
 from .training.loop import Reporter, silent
 from .training.prepare import Say
@@ -42,9 +40,6 @@ if TYPE_CHECKING:
     State = np.ndarray | jax.Array | xr.Dataset | xr.DataArray
 else:
     Data = State = Any
-
-# One trajectory in so many is kept from training, to report on.
-HELD_OUT = 5
 
 
 def fit(
@@ -77,8 +72,9 @@ def fit(
 
     `operator` is any equinox module `u -> u` of one state to use instead of the FNO. `settings`
     replace single ones of the `preset`. `hold_out` trajectories, the last ones, are kept from
-    training for the report: without it one in five, where there are five. The run is kept in the
-    folder `out`, where an interrupted one is continued; without it, nowhere.
+    training for the report: without it one in five, and of fewer than five the last fifth in time
+    of each; with 0 nothing is, and the report is about the training data and says so. The run is
+    kept in the folder `out`, where an interrupted one is continued; without it, nowhere.
     """
     trajectories = as_trajectories(
         data,
@@ -90,11 +86,10 @@ def fit(
         default_fields=_fields_of(equation),
     )
     text = _equation_text(equation, trajectories.grid.dims)
-    training, test = _split(trajectories, hold_out)
     for name, value in (coefficients or {}).items():
         check_number(name, value)
     known = {name: float(value) for name, value in (coefficients or {}).items()}
-    problem = Problem(data=training, equation_text=text, coefficients=known)
+    problem = Problem(data=trajectories, equation_text=text, coefficients=known, hold_out=hold_out)
     chosen = replace(_settings(preset, settings or {}), drop_terms=tuple(drop_terms))
     with tempfile.TemporaryDirectory() as scratch:
         folder = Path(scratch) / "run" if out is None else Path(out)
@@ -108,13 +103,14 @@ def fit(
             say=say,
         )
         config, history = read_json(folder / CONFIG), read_history(folder / HISTORY)
+    say(model.record["summary"])
     return Fitted(
         model=model,
         coefficients={
             **model.spec.coefficients,
             **{k: np.asarray(v) for k, v in config["prepared"]["coefficients"].items()},
         },
-        test=test,
+        test=split(trajectories, hold_out).reported,
         given=tuple(known),
         clock=clock_unit(data, trajectories.dt),
         config=config,
@@ -127,6 +123,8 @@ class Fitted:
     """A trained surrogate. What goes in as NumPy, JAX or xarray comes out as the same.
 
     `coefficients` are one number each, or one for each training trajectory where they differ.
+    `test` is what was held out from training, else the training data themselves; its `source` and
+    its attribute `held_out` say which.
     """
 
     model: Model
@@ -138,13 +136,14 @@ class Fitted:
     history: tuple[StageHistory, ...]
 
     @property
-    def stepper(self) -> Stepper:
-        """`(u, coefficients) -> u_next`, a pytree for `jit`, `vmap` and `grad`.
+    def summary(self) -> str:
+        """One line: what was learned, from how much, and how far ahead it can be trusted."""
+        return str(self.model.record["summary"])
 
-        Unlike in training, gradients pass through the physics: they are those of the surrogate.
-        """
-        stepper = self.model.stepper
-        return replace(stepper, through_physics=True) if isinstance(stepper, Surrogate) else stepper
+    @property
+    def stepper(self) -> Stepper:
+        """`(u, coefficients) -> u_next`, a pytree for `jit`, `vmap` and `grad`."""
+        return self.model.stepper
 
     def step(self, u: State, coefficients: Coefficients | None = None) -> Any:
         """The state `(C, *N)` one frame later; of states `(B, C, *N)`, each."""
@@ -200,7 +199,11 @@ class Fitted:
         return found
 
     def evaluate(self, data: Data | None = None, *, steps: int | None = None) -> Metrics:
-        """Metrics of rollouts, with the physics alone beside; without `data` of those held out."""
+        """Metrics of rollouts, with the physics alone beside.
+
+        Without `data` they are of what was held out from training, or if nothing was, of the
+        training data: `metrics.data["held_out"]` says so.
+        """
         test = self.test if data is None else self._as_trajectories(data)
         return evaluate(self.model, test, steps=steps or test.frames - 1)
 
@@ -315,35 +318,3 @@ def _fields_of(equation: str | Equation) -> tuple[str, ...]:
         return equation.fields
     found = re.findall(r"dt\s*\(\s*(\w+)\s*\)\s*=", _equation_text(equation, 1))
     return tuple(dict.fromkeys(found)) or ("u",)
-
-
-def _split(data: Trajectories, hold_out: int | None) -> tuple[Trajectories, Trajectories]:
-    """What to train on, and what to report on: the same only where nothing can be spared."""
-    count = data.trajectories
-    kept = count // HELD_OUT if hold_out is None else hold_out
-    if not 0 <= kept < count:
-        raise SplatopError(
-            f"expected 0 to {count - 1} trajectories to hold out of {count}, got {kept}"
-        )
-    if kept == 0:
-        return data, _some(data, 0, count, "the training data")
-    return (
-        _some(data, 0, count - kept, f"without the last {kept}"),
-        _some(data, count - kept, count, f"the last {kept}, held out"),
-    )
-
-
-def _some(data: Trajectories, first: int, stop: int, which: str) -> Trajectories:
-    attributes = {**data.attributes, "source": f"{data.source} ({which})"}
-    if isinstance(data, ArrayTrajectories):
-        return ArrayTrajectories(
-            data.array[first:stop],
-            data.grid,
-            dt=data.dt,
-            fields=data.fields,
-            coefficients={name: values[first:stop] for name, values in data.coefficients.items()},
-            attributes=attributes,
-        )
-    some = SomeTrajectories(data, range(first, stop))
-    some.attributes = attributes
-    return some

@@ -90,9 +90,14 @@ class ModelSpec:
 
     @cached_property
     def full_equation(self) -> Equation:
-        """The governing equation, with every term."""
+        """The governing equation, with every term: the one that is stored.
+
+        A benchmark has its own in the form that the reference solver takes.
+        """
         if self.benchmark is not None:
-            return get_benchmark(self.benchmark).equation
+            benchmark = get_benchmark(self.benchmark)
+            if self.equation == benchmark.equation_text:
+                return benchmark.equation
         parsed = parse_equation(self.equation, dims=self.dims, fields=self.fields)
         return parsed.placed_at(self.origin)
 
@@ -110,6 +115,12 @@ class ModelSpec:
                 f"because its equation uses them, got {there} in {source}: use data of the same "
                 "box, or train on these"
             )
+
+    def without_operator(self, *, members: int = 1) -> "ModelSpec":
+        """The description of its physics alone."""
+        return replace(
+            self, kind="physics", members=members, conditioned=False, operator=FNO_OPERATOR
+        )
 
     def as_dict(self) -> dict[str, Any]:
         return asdict(self)
@@ -240,7 +251,7 @@ class Model:
         """The ablation without the operator."""
         if self.physics is None:
             raise SplatopError(f"a '{self.spec.kind}' model has no physics to run alone")
-        return Model(replace(self.spec, kind="physics", members=1), self.physics, self.record)
+        return Model(self.spec.without_operator(), self.physics, self.record)
 
     def complete(self, coefficients: Coefficients | None) -> dict[str, Any]:
         """The model's fixed coefficients with a trajectory's own ones."""

@@ -19,6 +19,10 @@ class Stepper(eqx.Module):
     @abc.abstractmethod
     def __call__(self, u: Field, coefficients: Coefficients) -> Field: ...
 
+    def in_loss(self, u: Field, coefficients: Coefficients) -> Field:
+        """The same step as a training loss takes it, which may stop gradients that nobody needs."""
+        return self(u, coefficients)
+
 
 def rollout(
     stepper: Stepper, u0: Field, coefficients: Coefficients, *, steps: int

@@ -1,4 +1,4 @@
-"""The composite surrogate `u(t + Δt) = sg[Φ(u)] + N_θ(u)` (paper, Eqs. 3 and 11)."""
+"""The composite surrogate `u(t + Δt) = Φ(u) + N_θ(u)` (paper, Eqs. 3 and 11)."""
 
 from collections.abc import Callable, Mapping
 
@@ -22,8 +22,8 @@ class Surrogate(Stepper):
     The network sees the state in units of the data (`center`, `spread`) and answers in units of
     the residual that Φ leaves (`scale`), so an untrained network cannot drown a good Φ. `coupling`
     is "parallel" (the paper), "sequential" (the network corrects Φ's output) or "rhs" (the network
-    is a further term of du/dt, which multiplies `scale` by a rate). No gradient passes through Φ
-    unless `through_physics` is set, as inverse problems need.
+    is a further term of du/dt, which multiplies `scale` by a rate). A step is differentiable as it
+    is; only in a training loss the gradient stops at Φ, `sg[Φ(u)] + N_θ(u)`.
     """
 
     physics: EmbeddedPhysics
@@ -33,22 +33,28 @@ class Surrogate(Stepper):
     scale: Float[Array, " C"]
     conditioning: Conditioning | None = None
     coupling: str = eqx.field(static=True, default="parallel")
-    through_physics: bool = eqx.field(static=True, default=False)
 
     def __check_init__(self):
         if self.coupling not in COUPLINGS:
             raise unknown_name("coupling", self.coupling, COUPLINGS)
 
     def __call__(self, u: Field, coefficients: Coefficients) -> Field:
+        return self._advance(u, coefficients, stop_gradient=False)
+
+    def in_loss(self, u: Field, coefficients: Coefficients) -> Field:
+        return self._advance(u, coefficients, stop_gradient=True)
+
+    def _advance(self, u: Field, coefficients: Coefficients, *, stop_gradient: bool) -> Field:
         if self.coupling == "rhs":
             rate = 1 / self.physics.dt
             return self.physics.advance(
                 u,
                 coefficients,
                 forcing=lambda v: rate * self.correction(v, coefficients),
-                stop_gradient=not self.through_physics,
+                stop_gradient=stop_gradient,
             )
-        physics = self._stopped(self.physics(u, coefficients))
+        physics = self.physics(u, coefficients)
+        physics = jax.lax.stop_gradient(physics) if stop_gradient else physics
         seen = u if self.coupling == "parallel" else physics
         return physics + self.correction(seen, coefficients)
 
@@ -60,9 +66,6 @@ class Surrogate(Stepper):
         )
         condition = None if self.conditioning is None else self.conditioning(coefficients)
         return scale * apply_network(self.network, (u - center) / spread, condition)
-
-    def _stopped(self, value: Field) -> Field:
-        return value if self.through_physics else jax.lax.stop_gradient(value)
 
 
 class ScaledOperator(Stepper):

@@ -41,7 +41,7 @@ def demo(
         steps = STEPS[name]
         settings = replace(base, model=name, phases=((0, steps),), warmup=steps // 8)
         with TrainingProgress() as progress:
-            train(
+            trained = train(
                 folder,
                 Problem(benchmark=BENCHMARK),
                 settings,
@@ -49,6 +49,7 @@ def demo(
                 report=progress,
                 say=progress.say,
             )
+        console.print(trained.record["summary"], markup=False, highlight=False, soft_wrap=True)
     console.rule(f"{TEST_TRAJECTORIES} held-out trajectories, {TEST_STEPS} steps")
     models = {name: load_model(folder) for name, folder in runs.items()}
     tests = ReferenceTrajectories(

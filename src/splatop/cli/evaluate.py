@@ -15,6 +15,7 @@ from ..data.atomic import complete_or_absent
 from ..errors import SplatopError
 from ..evaluate import Metrics, ReferenceTrajectories, check_comparable, evaluate_all, save_metrics
 from ..evaluate.ablations import Ablation, ablate
+from ..evaluate.evaluation import STEPS
 from ..evaluate.published import published_rollout
 from ..evaluate.reference import SomeTrajectories
 from ..evaluate.shipped import remeasure
@@ -28,7 +29,9 @@ from ..evaluate.tables import (
     with_physics_alone,
 )
 from ..model import Model, load_model, shipped_models
-from .app import JsonOption, app, console, numbers_table, print_json
+from ..training.problem import reported_data
+from ..training.run_folder import CONFIG, read_json
+from .app import JsonOption, app, console, errors, numbers_table, print_json
 from .data import open_data, progress_bar
 
 
@@ -40,9 +43,14 @@ def evaluate(
     ] = None,
     data: Annotated[
         Path | None,
-        typer.Option(help="Trajectories to test on; else the benchmark's test split."),
+        typer.Option(
+            help="Trajectories to test on; else the benchmark's test split, or what the run held "
+            "out of its own data."
+        ),
     ] = None,
-    steps: Annotated[int, typer.Option(help="Of each rollout.")] = 200,
+    steps: Annotated[
+        int | None, typer.Option(help="Of each rollout; else 200, or as many as the data have.")
+    ] = None,
     trajectories: Annotated[int | None, typer.Option(help="How many; else all.")] = None,
     points: Annotated[
         int | None, typer.Option(help="Per axis of the generated test split; else the paper's.")
@@ -92,9 +100,10 @@ def evaluate(
     also = ["cost", *(["physics alone"] if physics else [])]
     also += ["representation"] if representation else []
     with (
-        _test_set(loaded, data, steps, trajectories, points, seed) as test_set,
+        _test_set(models, loaded, data, steps, trajectories, points, seed) as test_set,
         progress_bar("evaluating") as progress,
     ):
+        steps = min(STEPS, test_set.frames - 1) if steps is None else steps
         found = evaluate_all(loaded, test_set, steps=steps, also=also, progress=progress)
     if ablation.label is not None:
         found = {
@@ -170,9 +179,10 @@ def _load(paths: list[str]) -> dict[str, Model]:
 
 @contextlib.contextmanager
 def _test_set(
+    paths: list[str],
     models: dict[str, Model],
     data: Path | None,
-    steps: int,
+    steps: int | None,
     trajectories: int | None,
     points: int | None,
     seed: int,
@@ -184,18 +194,71 @@ def _test_set(
                 "a file has the points it has"
             )
         with open_data(data) as opened:
-            count = opened.trajectories if trajectories is None else trajectories
-            yield SomeTrajectories(opened, range(count))
+            seen = any(_is_training_file(path, data) for path in paths)
+            if seen:
+                errors.print(
+                    f"{data} is what the model was trained on: leave --data out to evaluate on "
+                    "what was held out of it",
+                    style="yellow",
+                    highlight=False,
+                    soft_wrap=True,
+                )
+            yield _first(opened, trajectories, held_out=False if seen else None)
         return
     benchmark = next(iter(models.values())).spec.benchmark
     if benchmark is None:
+        if points is not None:
+            raise SplatopError(
+                "expected --points only for a generated test split, got it for data of your own: "
+                "they have the points they have"
+            )
+        with _own_data(paths) as held:
+            yield _first(held, trajectories, held_out=held.attributes.get("held_out"))
+        return
+    yield ReferenceTrajectories(
+        get_benchmark(benchmark),
+        trajectories=trajectories,
+        steps=STEPS if steps is None else steps,
+        points=points,
+        seed=seed,
+    )
+
+
+def _own_data(paths: list[str]) -> Trajectories:
+    """What the runs held out of the file that they were trained on, which must be one."""
+    configs = [_config(path) for path in paths]
+    found = reported_data(configs[0])
+    if found is None:
         raise SplatopError(
             "expected --data for a model that was trained on data of your own, got none: "
             "give a file of test trajectories"
         )
-    yield ReferenceTrajectories(
-        get_benchmark(benchmark), trajectories=trajectories, steps=steps, points=points, seed=seed
-    )
+    asked = [{k: c["problem"].get(k) for k in ("data", "hold_out")} for c in configs if c]
+    if any(other != asked[0] for other in asked) or len(asked) < len(paths):
+        raise SplatopError(
+            "expected runs that hold out the same part of the same file, got different ones: "
+            "give --data, a file that none of them was trained on"
+        )
+    return found
+
+
+def _config(path: str) -> dict[str, Any]:
+    """The configuration of a run folder; empty for a file."""
+    config = Path(path) / CONFIG
+    held = read_json(config) if config.exists() else {}
+    return held if isinstance(held, dict) and isinstance(held.get("problem"), dict) else {}
+
+
+def _is_training_file(path: str, data: Path) -> bool:
+    trained_on = _config(path).get("problem", {}).get("data")
+    return isinstance(trained_on, str) and Path(trained_on).resolve() == data.resolve()
+
+
+def _first(data: Trajectories, count: int | None, *, held_out: bool | None) -> Trajectories:
+    """The first `count` trajectories; `held_out` is whether training has not seen them."""
+    some = SomeTrajectories(data, range(data.trajectories if count is None else count))
+    some.attributes = {**data.attributes, "held_out": held_out}
+    return some
 
 
 def print_metrics(several: list[Metrics]) -> None:

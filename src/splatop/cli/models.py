@@ -40,13 +40,14 @@ def models(json: JsonOption = False) -> None:
             f"{row['rl2_mean']:.1e} ± {row['rl2_std']:.0e}",
             f"{row['psnr_mean']:.1f}",
             f"{row['spectral_error']:.1e}",
-            f"{row['params']:,}",
+            f"{row['params']:,}" if row["params"] else "physics",
             f"{row['train_minutes']:.1f}",
         )
     console.print(table)
     console.print(
         "rL2: relative error, mean and standard deviation over 30 held-out rollouts of 200 steps; "
-        "spectral: error of the energy spectrum; minutes: of training on two CPU cores.\n"
+        "spectral: error of the energy spectrum; params: of the operator (physics: it did not "
+        "lower the error and was left out); minutes: of training on two CPU cores.\n"
         "To use one: splatop rollout NAME --data FILE --out FILE",
         style="dim",
         highlight=False,

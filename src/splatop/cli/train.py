@@ -27,7 +27,7 @@ CoefficientsOption = Annotated[
 ]
 
 
-def _problem(benchmark, data, equation, coefficients):
+def _problem(benchmark, data, equation, coefficients, hold_out=None):
     from ..equation import parse_coefficients
     from ..training import Problem
 
@@ -36,6 +36,7 @@ def _problem(benchmark, data, equation, coefficients):
         data=None if data is None else str(data),
         equation_text=equation,
         coefficients=parse_coefficients(coefficients) if coefficients else {},
+        hold_out=hold_out,
     )
 
 
@@ -93,6 +94,13 @@ def train(
     data: DataOption = None,
     equation: EquationOption = None,
     coefficients: CoefficientsOption = None,
+    hold_out: Annotated[
+        int | None,
+        typer.Option(
+            help="Trajectories of --data to keep from training, the last ones; 0: none. Else one "
+            "in five, and of fewer than five the last fifth in time."
+        ),
+    ] = None,
     preset: Annotated[str, typer.Option(help="paper, fast or smoke.")] = "fast",
     model: Annotated[str, typer.Option(help="surrogate, physics, fno, unet or resnet.")] = (
         "surrogate"
@@ -122,7 +130,7 @@ def train(
 
     if distributed:
         start_distributed()
-    problem = _problem(benchmark, data, equation, coefficients)
+    problem = _problem(benchmark, data, equation, coefficients, hold_out)
     chosen = training.preset(preset, benchmark)
     chosen = replace(chosen, model=model, seed=seed, seeds=seeds, drop_terms=tuple(drop_term or ()))
     chosen = chosen.with_overrides(_overrides(settings or []))
@@ -142,6 +150,7 @@ def train(
         f"{out / 'model.safetensors'}",
         highlight=False,
     )
+    console.print(trained.record["summary"], markup=False, highlight=False, soft_wrap=True)
 
 
 @app.command()

@@ -8,12 +8,16 @@ from .reference import reference_stepper as reference_stepper
 from .sampler import Batch as Batch
 from .sampler import WindowSampler as WindowSampler
 from .solve_to_file import solve_to_file as solve_to_file
+from .split import Split as Split
+from .split import part as part
+from .split import split as split
 from .summary import plot as plot
 from .summary import spectrum as spectrum
 from .summary import summarize as summarize
 from .trajectories import ArrayTrajectories as ArrayTrajectories
 from .trajectories import Trajectories as Trajectories
 from .trajectories import in_memory as in_memory
+from .trajectories import roughest_frames as roughest_frames
 from .trajectories import spread_frames as spread_frames
 from .well_writer import Progress as Progress
 from .well_writer import save_trajectories as save_trajectories

@@ -1,7 +1,7 @@
 """Reference trajectories of a benchmark, into memory or streamed into a file."""
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 import equinox as eqx
@@ -26,6 +26,7 @@ class _Plan:
     trajectories: int
     steps: int
     seed: int
+    first: int = 0  # the index of the first trajectory
 
     @property
     def attributes(self) -> dict[str, object]:
@@ -47,13 +48,15 @@ def generate(
     steps: int | None = None,
     points: int | None = None,
     seed: int = 0,
+    first: int = 0,
     progress: Progress | None = None,
 ) -> ArrayTrajectories:
     """A split of a benchmark in memory; sizes that are not given are the benchmark's.
 
-    `progress` is called with the trajectories done and their total.
+    The trajectories are those from index `first` on. `progress` is called with the trajectories
+    done and their total.
     """
-    plan = _plan(benchmark, split, trajectories, steps, points, seed)
+    plan = replace(_plan(benchmark, split, trajectories, steps, points, seed), first=first)
     shape = _shape(plan)
     gibibytes = 4 * np.prod(shape, dtype=float) / GIBIBYTE
     if gibibytes > 4:
@@ -136,13 +139,17 @@ def _shape(plan: _Plan) -> tuple[int, ...]:
 def _coefficients(plan: _Plan) -> dict[str, np.ndarray]:
     with jax.enable_x64(False):
         drawn = [
-            draw_coefficients(plan.benchmark, trajectory_keys(plan.seed, plan.split, index)[0])
+            draw_coefficients(plan.benchmark, _keys(plan, index)[0])
             for index in range(plan.trajectories if plan.benchmark.coefficient_ranges else 1)
         ]
     return {
         name: np.broadcast_to([float(one[name]) for one in drawn], (plan.trajectories,))
         for name in drawn[0]
     }
+
+
+def _keys(plan: _Plan, index: int):
+    return trajectory_keys(plan.seed, plan.split, plan.first + index)
 
 
 def _solutions(plan: _Plan, coefficients: Mapping[str, np.ndarray]) -> Iterator[np.ndarray]:
@@ -166,7 +173,7 @@ def _solutions(plan: _Plan, coefficients: Mapping[str, np.ndarray]) -> Iterator[
         with jax.enable_x64(False):
             ranges = plan.benchmark.coefficient_ranges
             varying = {name: jnp.asarray(coefficients[name][index]) for name in ranges}
-            return solve(trajectory_keys(plan.seed, plan.split, index)[1], varying)
+            return solve(_keys(plan, index)[1], varying)
 
     ahead = start(0)
     for index in range(plan.trajectories):

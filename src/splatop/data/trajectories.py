@@ -211,3 +211,24 @@ def spread_frames(data: Trajectories, moments: int, *, first: int = 0) -> np.nda
     which = np.linspace(0, data.trajectories - 1, min(4, data.trajectories)).astype(int)
     times = np.linspace(first, data.frames - 1, min(moments, data.frames - first)).astype(int)
     return np.stack([data.window(int(b), int(t), 1)[0] for b in which for t in times])
+
+
+def roughest_frames(data: Trajectories, count: int, *, most: int = 2048) -> np.ndarray:
+    """The `count` frames `(n, C, *N)` with the largest part of their amplitude in high modes.
+
+    All frames are looked at, or `most` of them, spread over all trajectories and their time.
+    """
+    every = data.trajectories * data.frames
+    numbers = np.unique(np.linspace(0, every - 1, min(every, most)).astype(int))
+    pairs = np.stack(np.divmod(numbers, data.frames), axis=1)
+    rough = [_roughness(data.window(int(b), int(t), 1)[0]) for b, t in pairs]
+    chosen = pairs[np.argsort(rough, kind="stable")[::-1][:count]]
+    return np.stack([data.window(int(b), int(t), 1)[0] for b, t in chosen])
+
+
+def _roughness(frame: np.ndarray) -> float:
+    """The mean square of the slope from point to point, over that of the frame itself."""
+    size = float(np.square(frame).sum())
+    axes = range(1, frame.ndim)
+    slopes = sum(float(np.square(np.roll(frame, 1, a) - frame).sum()) for a in axes)
+    return slopes / size if size > 0 else 0.0

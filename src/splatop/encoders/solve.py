@@ -1,8 +1,8 @@
 """Amplitudes by least squares for a given geometry (variable projection).
 
 The field is linear in the amplitudes, so a network need only predict where primitives sit and how
-wide they are. At the optimum the loss gradient with respect to the geometry needs no derivative
-of the solve: the amplitudes are stopped.
+wide they are. The solve is differentiable; a loss that is at its optimum in the amplitudes needs no
+derivative of it, and stops it itself.
 """
 
 from collections.abc import Callable
@@ -55,18 +55,16 @@ def solve_amplitudes(
     """The same primitives with amplitudes that fit the zero-mean field `u` best on `points`.
 
     Without `points`, two per anchor along each axis. The renderer must be the one used afterwards:
-    a window leaves out tails that the solution would otherwise count on. Gradients flow to the
-    field, and not to the geometry, where they vanish at the optimum.
+    a window leaves out tails that the solution would otherwise count on.
     """
     points = sample_points(gaussians, tuple(u.shape[1:]), points)
     target = resample(u, points)
-    fixed = jax.lax.stop_gradient(gaussians)
     if len(gaussians.center) > LARGEST_DIRECT_SOLVE:
         local = renderer if isinstance(renderer, LocalRenderer) else LocalRenderer()
-        amplitude = _solve_iteratively(fixed, target, local, ridge)
+        amplitude = _solve_iteratively(gaussians, target, local, ridge)
     else:
         values = target.reshape(u.shape[0], -1).T
-        amplitude = least_squares(_sampled(fixed, points, renderer), values, ridge)
+        amplitude = least_squares(_sampled(gaussians, points, renderer), values, ridge)
     return gaussians.with_amplitude(amplitude, gaussians.offset)
 
 
@@ -97,9 +95,8 @@ def modes_of_samples(
 ) -> Float[Array, "Q two_K"]:
     """The matrix from a zero-mean field on `points` to the modes in `band`, real parts before
     imaginary ones, of the Gaussians that fit it best: least squares and rendering at once."""
-    fixed = jax.lax.stop_gradient(gaussians)
-    basis = _sampled(fixed, points, renderer)
-    modes = jnp.concatenate(list(fourier_basis(fixed, band)), axis=1)
+    basis = _sampled(gaussians, points, renderer)
+    modes = jnp.concatenate(list(fourier_basis(gaussians, band)), axis=1)
     return basis @ jax.scipy.linalg.cho_solve(_normal_factor(basis, ridge), modes)
 
 

@@ -54,6 +54,7 @@ class ReferenceTrajectories(Trajectories):
             "source": f"{benchmark.name}, {split} split, seed {seed}",
             "benchmark": benchmark.name,
             "split": split,
+            "held_out": split == "test",
             "seed": seed,
             "equation": benchmark.equation_text,
             "splatop_version": __version__,

@@ -154,6 +154,21 @@ def check_comparable(several: Iterable[Metrics]) -> None:
                 )
 
 
+def measured_on(metrics: Metrics) -> str:
+    """How many trajectories, and whether training has not seen them, as far as that is known."""
+    count = metrics.trajectories
+    many = "trajectory" if count == 1 else "trajectories"
+    data = metrics.data
+    held_out = data.get("held_out")
+    if held_out is None and data.get("benchmark") is not None and data.get("split") == "test":
+        held_out = True
+    if held_out and "frames" in str(data.get("part") or ""):
+        return f"{count} {many}, of which {data['part']} were held out"
+    if held_out:
+        return f"{count} held-out {many}"
+    return f"{count} {many}" + (" that it was trained on" if held_out is False else "")
+
+
 def divergence_text(metrics: Metrics) -> str:
     """What a table says in place of a mean that does not exist."""
     first = min(entry["step"] for entry in metrics.diverged)

@@ -175,7 +175,8 @@ def describe_data(trajectories: Trajectories, value_range: float) -> dict[str, A
     attributes = trajectories.attributes
     return {
         "source": trajectories.source,
-        **{key: attributes.get(key) for key in ("benchmark", "split", "seed")},
+        **{key: attributes.get(key) for key in ("benchmark", "split", "seed", "part")},
+        "held_out": attributes.get("held_out"),
         "points": list(trajectories.grid.points),
         "lengths": list(trajectories.grid.lengths),
         "origin": list(trajectories.grid.origin),

@@ -15,7 +15,7 @@ from .published import (
     published_representation,
     published_rollout,
 )
-from .results import Metrics, divergence_text
+from .results import Metrics, divergence_text, measured_on
 from .style import benchmark_label, method_label
 
 PUBLISHED = "Rows marked published are the paper's numbers, not measured here."
@@ -187,9 +187,7 @@ def rollout_table(groups: Mapping[str, Sequence[Metrics]]) -> Table:
 def protocol_note(several: Iterable[Metrics]) -> str:
     """On what the measured rows were measured, which may be less than the paper's protocol."""
     protocols = dict.fromkeys(
-        f"{m.trajectories} trajectories of {m.steps} steps on "
-        + "x".join(map(str, m.data["points"]))
-        + " points"
+        f"{measured_on(m)}, {m.steps} steps on " + "x".join(map(str, m.data["points"])) + " points"
         for m in several
     )
     return (

@@ -37,7 +37,7 @@ def rollout_loss(
     unit = scale.reshape((-1,) + (1,) * (window.ndim - 2))
 
     def advance(u, target):
-        u = stepper(u, coefficients)
+        u = stepper.in_loss(u, coefficients)
         error = u - target
         return u, (jnp.mean((error / unit) ** 2), jnp.mean(error**2))
 
@@ -54,8 +54,7 @@ def _remembers_little(stepper: Stepper) -> bool:
 
     Our FNO keeps its input alone and no gradient enters Φ, which would only be computed twice.
     """
-    through_physics = getattr(stepper, "through_physics", False)
-    return isinstance(getattr(stepper, "network", None), FNO) and not through_physics
+    return isinstance(getattr(stepper, "network", None), FNO)
 
 
 def batch_rollout_loss(
@@ -121,8 +120,9 @@ def _mismatch(
         rendered = basis @ amplitude
     else:
         if encoder.amplitudes == "solved":
-            frame = jax.lax.stop_gradient(normalised)
-            geometry = solve_amplitudes(geometry, frame, points=points, renderer=encoder.renderer)
+            fixed, frame = jax.lax.stop_gradient((geometry, normalised))
+            solved = solve_amplitudes(fixed, frame, points=points, renderer=encoder.renderer)
+            geometry = geometry.with_amplitude(solved.amplitude, geometry.offset)
         which = value(len(points))
         rendered = encoder.renderer(geometry, [which], grid)[which].reshape(values.shape[1], -1).T
     unit = std if observed else jnp.ones_like(std)

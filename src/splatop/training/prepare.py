@@ -1,7 +1,8 @@
 """Before the first step: identify what is unknown, choose the numerics, measure the data."""
 
+import math
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 import equinox as eqx
@@ -33,6 +34,8 @@ class Prepared:
     """What is decided before the first step: the model's description and the data's statistics.
 
     `coefficients` hold one value per training trajectory, identified where they were unknown.
+    `identified` are the names of all that were, with the half width of their 95 % interval in one
+    trajectory, the median one; None if that is unbounded.
     """
 
     spec: ModelSpec
@@ -40,6 +43,7 @@ class Prepared:
     spread: tuple[float, ...]
     coefficients: Mapping[str, tuple[float, ...]]
     reasons: tuple[str, ...]
+    identified: Mapping[str, float | None] = field(default_factory=dict)
 
     def as_dict(self) -> dict[str, Any]:
         return {
@@ -48,6 +52,7 @@ class Prepared:
             "spread": self.spread,
             "coefficients": {k: list(v) for k, v in self.coefficients.items()},
             "reasons": self.reasons,
+            "identified": dict(self.identified),
         }
 
     @classmethod
@@ -58,6 +63,7 @@ class Prepared:
             tuple(values["spread"]),
             {k: tuple(v) for k, v in values["coefficients"].items()},
             tuple(values["reasons"]),
+            dict(values.get("identified") or {}),
         )
 
     def coefficients_of(self, trajectories: np.ndarray) -> dict[str, np.ndarray]:
@@ -96,9 +102,9 @@ def prepare(
         center, spread = frames.mean(axis=axes), frames.std(axis=axes) + 1e-12
     known = loaded.equation.without(*settings.drop_terms)
     unknown = tuple(n for n in loaded.unknown if n in known.coefficient_names)
-    fixed, coefficients = dict(loaded.known), {}
+    fixed, coefficients, identified = dict(loaded.known), {}, {}
     if unknown:
-        shared, coefficients = _identify(loaded, known, unknown, settings, say)
+        shared, coefficients, identified = _identify(loaded, known, unknown, settings, say)
         fixed |= shared
         unknown = tuple(coefficients)
     needs_physics = settings.model in ("surrogate", "physics")
@@ -148,6 +154,7 @@ def prepare(
         tuple(float(s) for s in spread),
         coefficients,
         tuple(reasons),
+        identified,
     )
 
 
@@ -196,8 +203,9 @@ def _check_operator(operator: Callable[..., Field], loaded: Loaded, settings: Se
 
 def _identify(
     loaded: Loaded, equation: Equation, unknown: tuple[str, ...], settings: Settings, say: Say
-) -> tuple[dict[str, float], dict[str, tuple[float, ...]]]:
-    """Unknown coefficients: those shared by all trajectories, and those of each by itself."""
+) -> tuple[dict[str, float], dict[str, tuple[float, ...]], dict[str, float | None]]:
+    """Unknown coefficients: those shared by all trajectories, those of each by itself, and how far
+    the 95 % interval of one trajectory reaches to each side."""
     data = loaded.at(settings.phases[0][0])
     frames = min(settings.calibration_frames, data.frames)
     say(
@@ -209,11 +217,13 @@ def _identify(
     )
     for warning in sorted({text for one in found for text in one.warnings}):
         say(f"warning: {warning}")
-    shared, own = {}, {}
+    shared, own, reach = {}, {}, {}
     for name in unknown:
         values = np.array([one.estimates[name] for one in found])
         errors = np.array([one.standard_errors[name] for one in found])
         middle = float(np.median(values))
+        half = float(np.median([np.ptp(one.intervals[name]) / 2 for one in found]))
+        reach[name] = half if math.isfinite(half) else None
         spread = float(np.median(np.abs(values - middle)))
         if spread <= max(POOLED_SPREAD * abs(middle), 3 * float(np.median(errors))):
             shared[name] = middle
@@ -221,7 +231,7 @@ def _identify(
         else:
             own[name] = tuple(float(v) for v in values)
             say(f"{name} differs by trajectory: {values.min():.4g} to {values.max():.4g}")
-    return shared, own
+    return shared, own, reach
 
 
 def fresh_stepper(

@@ -3,6 +3,7 @@
 import abc
 import hashlib
 import math
+import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from functools import cached_property
@@ -15,11 +16,15 @@ import numpy as np
 from ..benchmarks import Benchmark, get_benchmark
 from ..data import (
     ArrayTrajectories,
+    Split,
     Trajectories,
     generate,
     generate_to_file,
     in_memory,
     open_trajectories,
+    part,
+    roughest_frames,
+    split,
     spread_frames,
 )
 from ..equation import Equation, parse_equation, split_coefficients
@@ -34,6 +39,14 @@ IN_MEMORY = 4 * 2**30
 SCRATCH = ".splatop-train"
 # Dense enough in time: fronts steepen and fade again, and the steepest decides the band.
 SAMPLED_MOMENTS = 13
+# Of a user's data, the roughest frames of all as well.
+ROUGHEST = 4
+# Trajectories of a benchmark beyond those of training, to decide on the operator and to report on.
+HELD_OUT_GENERATED = 3
+# As many trajectories at most decide on the operator.
+MOST_DECIDING = 4
+# What such trajectories are called in a configuration.
+_AT_HAND = re.compile(r" of shape \(.*\), sha256 [0-9a-f]{16}$")
 # A coarse grid for a user's data keeps all but this part of its amplitude, and this many points
 # per kept mode: two to hold it, a third for its products.
 _COARSE_TAIL = 1e-4
@@ -44,15 +57,22 @@ _COARSEST = 3
 class Problem:
     """A benchmark by name, or data with an equation as text.
 
-    `data` is a file, or trajectories that are at hand already.
+    `data` is a file, or trajectories that are at hand already. `hold_out` of its trajectories, the
+    last ones, are kept from training (`data.split` has the rule).
     """
 
     benchmark: str | None = None
     data: str | Trajectories | None = None
     equation_text: str | None = None
     coefficients: Mapping[str, float] = field(default_factory=dict)
+    hold_out: int | None = None
 
     def __post_init__(self):
+        if self.benchmark is not None and self.hold_out is not None:
+            raise SplatopError(
+                f"expected trajectories to hold out of data of your own, got {self.hold_out} for "
+                f"{self.benchmark}, which has a test split: leave it out"
+            )
         if (self.benchmark is None) == (self.data is None):
             raise SplatopError(
                 "expected either a benchmark or a data file to train on, "
@@ -71,6 +91,7 @@ class Problem:
             "data": _named(self.data),
             "equation_text": self.equation_text,
             "coefficients": dict(self.coefficients),
+            "hold_out": self.hold_out,
         }
 
     def load(self, settings: Settings, scratch: Path) -> "Loaded":
@@ -80,6 +101,24 @@ class Problem:
         assert self.data is not None
         data = open_trajectories(self.data) if isinstance(self.data, str) else self.data
         return _load_data(self, data, settings)
+
+
+def reported_data(config: Mapping[str, Any]) -> Trajectories | None:
+    """What a run that was trained on a file is reported on: what it held out of it, else all of it.
+
+    `config` is the run's configuration. None if it was not trained on a file.
+    """
+    held = config.get("problem")
+    path = held.get("data") if isinstance(held, dict) else None
+    if not isinstance(path, str) or not isinstance(held, dict) or _AT_HAND.search(path):
+        return None
+    if not Path(path).exists():
+        raise SplatopError(
+            f"expected the file that the run was trained on, got '{path}', which is not there: go "
+            "to the folder that the training was started in, or give --data"
+        )
+    hold_out = held.get("hold_out")
+    return split(open_trajectories(path), hold_out if isinstance(hold_out, int) else None).reported
 
 
 def _named(data: str | Trajectories | None) -> str | None:
@@ -101,6 +140,17 @@ class Loaded(abc.ABC):
     benchmark: str | None
     grid: Grid
     dt: float
+    size: tuple[int, int]  # trajectories that are trained on, and frames of each
+    in_time: bool  # whether held-out data are later frames of the training trajectories themselves
+    decides_on_reported: bool  # whether there are too few data to decide on others
+
+    @abc.abstractmethod
+    def deciding(self, points: int) -> Trajectories:
+        """What decides whether an operator is kept, on the grid of `points`."""
+
+    @abc.abstractmethod
+    def reported(self) -> Trajectories:
+        """What the model is reported on; its attribute `held_out` says whether training saw it."""
 
     @abc.abstractmethod
     def at(self, points: int) -> Trajectories:
@@ -116,7 +166,8 @@ class Loaded(abc.ABC):
 
     @abc.abstractmethod
     def sample_frames(self) -> np.ndarray:
-        """Frames `(n, C, *N)` of the data's own grid, spread over trajectories and time."""
+        """Frames `(n, C, *N)` of the data's own grid, from all of the training data, also where
+        settings train on a part of them."""
 
 
 class GeneratedProblem(Loaded):
@@ -131,7 +182,35 @@ class GeneratedProblem(Loaded):
         self.unknown = tuple(benchmark.coefficient_ranges)
         self.benchmark = benchmark.name
         self.grid, self.dt = benchmark.grid, benchmark.dt
+        count, steps = self._size(self._points(settings.phases[0][0]))
+        self.size = count, steps + 1
+        self.in_time = self.decides_on_reported = False
         self._latest: tuple[int, Trajectories] | None = None
+
+    def deciding(self, points: int) -> Trajectories:
+        return self._beyond(self._points(points), 0, "held out to decide on the operator")
+
+    def reported(self) -> Trajectories:
+        return self._reported
+
+    @cached_property
+    def _reported(self) -> Trajectories:
+        return self._beyond(self._benchmark.points, HELD_OUT_GENERATED, "held out")
+
+    def _beyond(self, points: int, first: int, why: str) -> Trajectories:
+        """Trajectories of the training split that no phase of the training draws."""
+        count, frames = self.size
+        held = generate(
+            self._benchmark,
+            split="train",
+            trajectories=HELD_OUT_GENERATED,
+            steps=frames - 1,
+            points=points,
+            seed=self._settings.seed_of_data,
+            first=count + first,
+        )
+        which = f"{HELD_OUT_GENERATED} trajectories beyond those of training"
+        return part(held, which=which, why=why, held_out=True)
 
     def at(self, points: int) -> Trajectories:
         if self._latest is None or self._latest[0] != points:
@@ -192,7 +271,6 @@ class GeneratedProblem(Loaded):
             self._benchmark,
             split="train",
             trajectories=count,
-            steps=self._settings.data_steps,
             seed=self._settings.seed_of_data,
         )
         return spread_frames(sample, SAMPLED_MOMENTS)
@@ -202,19 +280,34 @@ class FileProblem(Loaded):
     """A user's data with the equation they wrote."""
 
     def __init__(
-        self, equation: Equation, text: str, known: Mapping[str, float], data: Trajectories
+        self,
+        equation: Equation,
+        text: str,
+        known: Mapping[str, float],
+        parts: Split,
+        settings: Settings,
     ):
         self.equation, self.equation_text, self.known = equation, text, dict(known)
         self.unknown = tuple(name for name in equation.coefficient_names if name not in known)
         self.benchmark = None
-        self.grid, self.dt = data.grid, data.dt
-        self._data = data
+        self.grid, self.dt = parts.training.grid, parts.training.dt
+        self.in_time, self.decides_on_reported = parts.in_time, parts.validation is None
+        self._parts = parts
+        self._data = _cut(parts.training, settings.trajectories, settings.data_steps)
+        self.size = self._data.trajectories, self._data.frames
 
     def at(self, points: int) -> Trajectories:
-        points_there = self.points_at(points)
-        if points_there == self.grid.points:
-            return self._data
-        return coarsened(self._data, points_there)
+        return self._on(self._data, points)
+
+    def deciding(self, points: int) -> Trajectories:
+        return self._on(self._parts.deciding, points, most=MOST_DECIDING)
+
+    def reported(self) -> Trajectories:
+        return self._parts.reported
+
+    def _on(self, data: Trajectories, points: int, *, most: int | None = None) -> Trajectories:
+        there = self.points_at(points)
+        return data if there == self.grid.points else coarsened(data, there, most=most)
 
     def points_at(self, points: int) -> tuple[int, ...]:
         """No axis gets coarser than what holds the data, and none where little would be saved."""
@@ -227,7 +320,7 @@ class FileProblem(Loaded):
 
     @cached_property
     def _band(self) -> tuple[int, ...]:
-        frames = spread_frames(self._data, SAMPLED_MOMENTS)
+        frames = self.sample_frames()
         energy = np.abs(np.fft.fftn(frames, axes=range(2, frames.ndim))) ** 2
         return tuple(
             _highest_mode(energy.sum(axis=tuple(a for a in range(energy.ndim) if a != axis)))
@@ -238,7 +331,10 @@ class FileProblem(Loaded):
         pass  # a file is where it is
 
     def sample_frames(self) -> np.ndarray:
-        return spread_frames(self._data, SAMPLED_MOMENTS)
+        data = self._parts.training
+        return np.concatenate(
+            [spread_frames(data, SAMPLED_MOMENTS), roughest_frames(data, ROUGHEST)]
+        )
 
 
 def _highest_mode(energy: np.ndarray) -> int:
@@ -252,36 +348,36 @@ def _load_data(problem: Problem, data: Trajectories, settings: Settings) -> File
     assert problem.equation_text is not None
     equation = parse_equation(problem.equation_text, dims=data.grid.dims, fields=data.fields)
     known, _ = split_coefficients(equation, problem.coefficients)
-    if data.frames <= settings.horizon and settings.model != "physics":
+    parts = split(in_memory(data), problem.hold_out)
+    frames = parts.training.frames
+    if frames <= settings.horizon and settings.model != "physics":
         raise SplatopError(
             f"expected trajectories of more than {settings.horizon} frames, which is what the "
-            f"rollouts of training need, got {data.frames} in {data.source}: give longer ones, "
-            f"or set horizon={max(1, data.frames - 1)}"
+            f"rollouts of training need, got {frames} in {parts.training.source}: give longer "
+            f"ones, or set horizon={max(1, frames - 1)}"
         )
-    if settings.trajectories is not None or settings.data_steps is not None:
-        data = _cut(data, settings.trajectories, settings.data_steps)
     equation = equation.placed_at(data.grid.origin)
-    return FileProblem(equation, problem.equation_text, known, in_memory(data))
+    return FileProblem(equation, problem.equation_text, known, parts, settings)
 
 
-def _cut(data: Trajectories, trajectories: int | None, steps: int | None) -> ArrayTrajectories:
+def _cut(data: Trajectories, trajectories: int | None, steps: int | None) -> Trajectories:
+    """The first trajectories, and the first steps of them, where settings ask for fewer."""
     count = min(trajectories or data.trajectories, data.trajectories)
     frames = min((steps or data.frames) + 1, data.frames)
-    array = np.stack([data.window(b, 0, frames) for b in range(count)])
-    return ArrayTrajectories(
-        array,
-        data.grid,
-        dt=data.dt,
-        fields=data.fields,
-        coefficients={name: values[:count] for name, values in data.coefficients.items()},
-        attributes=data.attributes,
-    )
+    if (count, frames) == (data.trajectories, data.frames):
+        return data
+    which = f"{count} trajectories of {frames} frames"
+    return part(data, slice(0, count), slice(0, frames), which=which, held_out=False)
 
 
-def coarsened(data: Trajectories, points: tuple[int, ...]) -> ArrayTrajectories:
-    """Band-limited copies of all frames on a coarser grid, in memory."""
-    array = np.empty((data.trajectories, data.frames, len(data.fields), *points), np.float32)
-    for b in range(data.trajectories):
+def coarsened(
+    data: Trajectories, points: tuple[int, ...], *, most: int | None = None
+) -> ArrayTrajectories:
+    """Band-limited copies of all frames on a coarser grid, of the first `most` trajectories, in
+    memory."""
+    count = min(most or data.trajectories, data.trajectories)
+    array = np.empty((count, data.frames, len(data.fields), *points), np.float32)
+    for b in range(count):
         frames = jnp.asarray(data.window(b, 0, data.frames))
         flat = resample(frames.reshape(-1, *frames.shape[2:]), points)
         array[b] = np.asarray(flat).reshape(array.shape[1:])
@@ -290,6 +386,6 @@ def coarsened(data: Trajectories, points: tuple[int, ...]) -> ArrayTrajectories:
         replace(data.grid, points=points),
         dt=data.dt,
         fields=data.fields,
-        coefficients=data.coefficients,
+        coefficients={name: values[:count] for name, values in data.coefficients.items()},
         attributes=data.attributes,
     )

@@ -7,28 +7,20 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-import equinox as eqx
-import jax.numpy as jnp
-import numpy as np
-
 from .._version import __version__
-from ..ensemble import Ensemble, member, stack
+from ..ensemble import Ensemble, stack
 from ..model import Model, save_model
 from ..spectral import Field
-from ..stepper import Stepper, rollout
+from ..stepper import Stepper
 from ..surrogate import Surrogate
 from .devices import from_writer, is_writer
 from .loop import Reporter, silent
+from .outcome import as_record, decide, measure, summary
 from .prepare import Prepared, Say, fresh_stepper, prepare
 from .problem import Problem
 from .run_folder import CONFIG, MODEL, claim, read_json, write_json, writing_run
 from .settings import Settings
 from .stages import Session, learned_encoder, train_encoder, train_operator
-
-# The operator must lower the rollout error by this part of it, and by more than float32 rounding
-# adds up to over a rollout: less than that is fitted noise, which other trajectories pay for.
-LEAST_GAIN = 0.05
-ROUNDING = 2e-6
 
 
 def train(
@@ -87,69 +79,58 @@ def train(
         if settings.model != "physics":
             with clock.measuring("operator"):
                 stepper = train_operator(stepper, session)
-        several = settings.members > 1
-        trained: list[Any] = [stepper]
-        if several:
-            trained = [member(stepper, k) for k in range(settings.members)]
-        earned = [True] * len(trained)
-        if isinstance(stepper, Surrogate) and settings.keep_if_better:
-            judged = [_keep_if_better(one, session) for one in trained]
-            trained, earned = [one for one, _ in judged], [kept for _, kept in judged]
-        stepper = Ensemble(stack(trained), len(trained)) if several else trained[0]
+        count, spec = settings.members, replace(prepared.spec, members=settings.members)
+        finished, physics, decision = _finished(stepper, count), None, None
+        if isinstance(stepper, Surrogate):
+            physics, alike = _physics(stepper, count)
+            if settings.keep_if_better:
+                decision = decide(finished, physics, session)
+                say(str(decision))
+            if decision is not None and not decision.kept:
+                finished, spec, physics = physics, spec.without_operator(members=alike), None
+        model = Model(spec, finished)
+        measured = measure(finished, physics, session)
+        trajectories, frames = loaded.size
         record = {
+            "summary": summary(
+                session,
+                kind=spec.kind,
+                parameters=model.parameters,
+                decision=decision,
+                measured=measured,
+            ),
             "preset": settings.preset,
             "train_minutes": sum(clock.minutes.values()),
             "stage_minutes": clock.minutes,
-            "operator_earned_its_place": any(earned),
+            "operator_earned_its_place": decision is None or decision.kept,
+            "decision": None if decision is None else as_record(decision),
+            "measured": as_record(measured),
             "numerics": list(prepared.reasons),
-            "trajectories": len(next(iter(prepared.coefficients.values()), ()))
-            or settings.trajectories,
+            "trajectories": trajectories,
+            "frames": frames,
             "points": list(loaded.grid.points),
-            "seed": list(settings.member_seeds) if several else settings.seed,
+            "seed": list(settings.member_seeds) if count > 1 else settings.seed,
             "calibration_frames": settings.calibration_frames,
             "operator": settings.model if operator is None else type(operator).__name__,
         }
-        if several:
-            record["members_with_operator"] = sum(earned)
-        model = Model(replace(prepared.spec, members=settings.members), stepper, record)
+        if count > 1:
+            record["members_with_operator"] = count if record["operator_earned_its_place"] else 0
+        model = replace(model, record=record)
         if is_writer():
             save_model(folder / MODEL, model)
         return model
 
 
-def _keep_if_better(stepper: Surrogate, session: Session) -> tuple[Surrogate, bool]:
-    """Leave the operator out where it does not lower the rollout error of the training data.
+def _finished(stepper: Any, members: int) -> Stepper:
+    """Of several members, whose arrays are stacked, their mean."""
+    return stepper if members == 1 else Ensemble(stepper, members)
 
-    Judged on the last phase's grid, the finest: on a coarse one the reference has errors of its
-    own that an operator can learn.
-    """
-    data = session.loaded.at(session.settings.phases[-1][0])
-    count = min(4, data.trajectories)
-    steps = data.frames - 1
-    which = np.linspace(0, data.trajectories - 1, count).astype(int)
 
-    @eqx.filter_jit
-    def error(model, frames, own):
-        predicted = rollout(model, frames[0], own, steps=steps)
-        return jnp.linalg.norm(predicted - frames[1:]) / jnp.linalg.norm(frames[1:])
-
-    def mean_error(model: Stepper) -> float:
-        errors = []
-        for b in which:
-            own = session.prepared.coefficients_of(np.asarray([b]))
-            own = {name: jnp.asarray(values[0]) for name, values in own.items()}
-            errors.append(float(error(model, jnp.asarray(data.window(int(b), 0, steps + 1)), own)))
-        return float(np.mean(errors))
-
-    composite, physics = mean_error(stepper), mean_error(stepper.physics)
-    earned = physics - composite > max(LEAST_GAIN * physics, ROUNDING)
-    session.say(
-        f"rollout error over {steps} steps: physics alone {physics:.3e}, with the operator "
-        f"{composite:.3e}" + ("" if earned else "; the operator is left out")
-    )
-    if not earned:
-        stepper = eqx.tree_at(lambda s: s.scale, stepper, jnp.zeros_like(stepper.scale))
-    return stepper, earned
+def _physics(stepper: Surrogate, members: int) -> tuple[Stepper, int]:
+    """The physics of a surrogate and how many it is: members with one lattice have the same."""
+    if members == 1 or learned_encoder(stepper) is None:
+        return stepper.physics, 1
+    return Ensemble(stepper.physics, members), members
 
 
 class _Clock:

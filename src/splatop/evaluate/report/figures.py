@@ -6,6 +6,7 @@ from typing import Any
 
 import numpy as np
 
+from ..results import measured_on
 from .axes import Axis
 from .charts import Chart, Line, Mark, chart, legend
 from .markup import Child, Html, tag
@@ -78,7 +79,7 @@ def error_section(charts: Charts, shown: Sequence[Entry], dt: float) -> Html:
     )
     several = shown[0].metrics.trajectories > 1
     caption = (
-        f"Mean over {shown[0].metrics.trajectories} held-out trajectories"
+        f"Mean over {measured_on(shown[0].metrics)}"
         + ("; the band holds the middle 80 % of them. " if several else ". ")
         + "A straight rise would be exponential growth. The thin vertical line follows the player."
         + "".join(_spread_caption(entry) for entry in shown)

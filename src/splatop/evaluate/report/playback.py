@@ -16,6 +16,7 @@ from ...benchmarks import BENCHMARKS
 from ...data import Trajectories, open_trajectories
 from ...errors import SplatopError
 from ...grid import Grid
+from ...training.problem import reported_data
 from ..coefficients import identified
 from ..evaluation import check_model_fits
 from ..reference import ReferenceTrajectories, SomeTrajectories
@@ -113,11 +114,20 @@ def _test_data(run: Run, data: str | Path | Trajectories | None) -> Trajectories
                 points=points[0],
                 seed=seed,
             )
+    return _trained_on(run)
+
+
+def _trained_on(run: Run) -> Trajectories | None:
+    """What the run held out of its own file, or all of that file, if the metrics are of it."""
     problem = run.config.get("problem")
     path = problem.get("data") if isinstance(problem, dict) else run.config.get("data")
-    if isinstance(path, str) and Path(path).exists() and Path(path).name == known.get("source"):
+    if not isinstance(path, str) or not Path(path).exists():
+        return None
+    source = run.metrics.data.get("source")
+    if Path(path).name == source:
         return open_trajectories(path)
-    return None
+    held = reported_data(run.config)
+    return held if held is not None and held.source == source else None
 
 
 def _chosen(run: Run, source: Trajectories, trajectory: int | None) -> int:

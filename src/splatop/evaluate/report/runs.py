@@ -38,7 +38,9 @@ class Run:
 
     @property
     def is_surrogate(self) -> bool:
-        return self.model.spec.kind == "surrogate"
+        """Also one whose operator was left out, so that its physics is all of it."""
+        left_out = self.model.record.get("operator_earned_its_place") is False
+        return self.model.spec.kind == "surrogate" or left_out
 
 
 @dataclass(frozen=True)

@@ -54,9 +54,21 @@ def verdict_section(said: Verdict, runs: Sequence[Run]) -> Html:
             *(tag("p", sentence) for sentence in said.sentences),
             class_=f"verdict {said.tone}",
         ),
+        *(tag("p", line, class_="note") for line in _trained(runs)),
         _tiles(runs[0]) if len(runs) == 1 else None,
         id="verdict",
     )
+
+
+def _trained(runs: Sequence[Run]) -> list[str]:
+    """What each training learned, from how much, and how far ahead it can be trusted."""
+    found = [(run.label, run.model.record.get("summary")) for run in runs]
+    named = len(runs) > 1
+    return [
+        f"{label}: {line}." if named else f"{line[:1].upper()}{line[1:]}."
+        for label, line in found
+        if isinstance(line, str) and line
+    ]
 
 
 def _tiles(run: Run) -> Html:

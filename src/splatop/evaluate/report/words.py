@@ -4,7 +4,7 @@ import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from ..results import Metrics, divergence_text
+from ..results import Metrics, divergence_text, measured_on
 from .runs import Entry, Run
 
 # An operator that removes less than a tenth of the error of its physics changes nothing of note.
@@ -147,24 +147,20 @@ def _accuracy(metrics: Metrics, lead: str = "") -> str:
     tail = f"; at the last step by {percent(last)}" if last is not None else ""
     if len(worst) > 1:
         tail += f", in the worst trajectory by {percent(max(worst))} on average"
-    held = "held-out trajectory" if metrics.trajectories == 1 else "held-out trajectories"
     return (
         f"{start} differs from the reference by {percent(metrics.rl2_mean)}{spread} in the "
         f"relative L2 norm, averaged over {metrics.steps} steps of "
-        f"{metrics.trajectories} {held}{tail}."
+        f"{measured_on(metrics)}{tail}."
     )
 
 
 def _physics(run: Run) -> list[str]:
     """Whether the operator earns its place beside the physics."""
     metrics, alone = run.metrics, run.metrics.physics_alone
+    if run.model.record.get("operator_earned_its_place") is False:
+        return [_left_out(run)]
     if not run.is_surrogate or alone is None:
         return []
-    if run.model.record.get("operator_earned_its_place") is False:
-        return [
-            "The operator did not lower the error in training and was left out: this model is its "
-            "embedded physics alone."
-        ]
     if alone.rl2_mean is None:
         if metrics.rl2_mean is None:
             return [f"Physics alone {divergence_text(alone)} as well."]
@@ -193,6 +189,16 @@ def _physics(run: Run) -> list[str]:
         f"{said}: the operator changes that by less than a tenth{cost}, so it hardly earns its "
         "place; the physics would do alone."
     ]
+
+
+def _left_out(run: Run) -> str:
+    decision = run.model.record.get("decision")
+    data = decision.get("data") if isinstance(decision, dict) else None
+    where = f" ({data})" if isinstance(data, str) else ""
+    return (
+        f"The operator did not lower the rollout error{where} and was left out: this model is its "
+        "embedded physics alone."
+    )
 
 
 def _cost(metrics: Metrics, alone: Metrics) -> str:
