@@ -30,7 +30,7 @@ def straight(tmp_path_factory) -> Path:
     assert code == 0, err
     # Nothing of the libraries below is to be seen.
     assert err == ""
-    for noise in ("orbax", "WARNING", "Warning", "absl"):
+    for noise in ("WARNING", "Warning", "absl"):
         assert noise not in out
     return folder
 

@@ -69,7 +69,8 @@ class Scheme(eqx.Module):
         symbols: list[Any] = [np.zeros(shape, complex) for _ in self.fields]
         for part in self.linear:
             factor = evaluate(part.factor, lambda atom: _host_value(atom, coefficients))
-            symbols[part.channel] += factor * part.operator.symbol(wavenumbers)
+            with np.errstate(all="ignore"):  # as below: what is not finite shows in the states
+                symbols[part.channel] += factor * part.operator.symbol(wavenumbers)
         traced = any(isinstance(symbol, jax.Array) for symbol in symbols)
         return _etdrk4_tables(jnp.stack(symbols) if traced else np.stack(symbols), step)
 
@@ -112,7 +113,8 @@ def _etdrk4_tables(symbol: Any, step: float) -> Tables:
     The contour is a whole circle and the mean is kept complex: for transport and dispersion the
     symbol is imaginary, and its real part alone would be first order only.
     """
-    z = symbol * step
+    with np.errstate(all="ignore"):
+        z = symbol * step
     circle = np.exp(2j * np.pi * (np.arange(CONTOUR_POINTS) + 0.5) / CONTOUR_POINTS)
     weight = step / CONTOUR_POINTS
     if isinstance(z, jax.Array):

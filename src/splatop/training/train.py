@@ -13,6 +13,7 @@ import numpy as np
 
 from .._version import __version__
 from ..ensemble import Ensemble, member, stack
+from ..errors import SplatopError
 from ..model import Model, save_model
 from ..spectral import Field
 from ..stepper import Stepper, rollout
@@ -170,4 +171,5 @@ class _Clock:
         try:
             yield
         finally:
-            self.add(stage, time.monotonic() - started)
+            with contextlib.suppress(SplatopError):  # a full disk is told by what it stopped
+                self.add(stage, time.monotonic() - started)
