@@ -1,6 +1,7 @@
 """A model as a function that any JAX can run: StableHLO through `jax.export`, without splatop.
 
-The batch size stays open; grid, weights and fixed coefficients are part of the function.
+`jax.export` reads and writes it with flatbuffers, which JAX does not install by itself. The batch
+size stays open; grid, weights and fixed coefficients are part of the function.
 """
 
 import hashlib
