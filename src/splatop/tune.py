@@ -175,6 +175,15 @@ def _choose_anchors(
         return jax.vmap(lambda u: jets(u, wanted).values)(sample)
 
     truth = derivatives(exact)
+    # Data may not vary along an axis: rounding there is measured beside the other derivatives.
+    sizes = {d: float(jnp.linalg.norm(truth[d])) for d in wanted}
+    least = 1e-6 * max(sizes.values())
+    if not 0 < least < math.inf:
+        raise SplatopError(
+            "expected data that vary in space, of sizes whose squares single precision holds "
+            f"(1e-15 to 1e15), got values up to {np.abs(frames).max():.2g} with derivatives of "
+            f"size {max(sizes.values()):.2g}: choose other units for the fields"
+        )
     best, best_error = numerics, math.inf
     for margin in (4, 6, 8, 12, 16, 24, 32):
         anchors = tuple(min(n, 2 * b + margin) for n, b in zip(grid.points, band, strict=True))
@@ -183,8 +192,7 @@ def _choose_anchors(
             jets = build_jets(trial, channels, lengths=grid.lengths)
             found = derivatives(jets)
             error = max(
-                float(jnp.linalg.norm(found[d] - truth[d]) / jnp.linalg.norm(truth[d]))
-                for d in wanted
+                float(jnp.linalg.norm(found[d] - truth[d])) / max(sizes[d], least) for d in wanted
             )
             if error < best_error:
                 best, best_error = trial, error
