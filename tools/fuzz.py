@@ -357,9 +357,8 @@ def command(given: list[str], folder: Path, codes: tuple[int, ...] = (0, 1, 2)) 
             warnings.simplefilter("always", RuntimeWarning)
             code = run(app)
     except Exception as error:
-        raise type(error)(f"{error} (of {shown(given)})").with_traceback(
-            error.__traceback__
-        ) from error
+        error.add_note(shown(given))
+        raise
     finally:
         sys.argv = before
     said = output.getvalue()
@@ -536,7 +535,8 @@ def work(target: str, seed: int, first: int, count: int) -> None:
                 frames_here = traceback.extract_tb(error.__traceback__)
                 where = [f for f in frames_here if "splatop" in f.filename] or frames_here
                 place = f"{Path(where[-1].filename).name}:{where[-1].lineno}"
-                outcome = f"{type(error).__name__} at {place}: {str(error)[:160]}"
+                notes = "; ".join(getattr(error, "__notes__", []))
+                outcome = f"{type(error).__name__} at {place}: {str(error)[:160]} {notes}"
             signal.setitimer(signal.ITIMER_PROF, 0)
             say({"end": index, "outcome": outcome})
 
