@@ -66,6 +66,12 @@ def choose_numerics(
             f"got shape {frames.shape}"
         )
     check_finite(frames, "the sample frames")
+    for name, value in coefficients.items():
+        if np.abs(np.asarray(value, float)).max() > np.finfo(np.float32).max:
+            raise SplatopError(
+                f"expected coefficients that single precision can hold (up to 3e38), got {name} = "
+                f"{value}: check the sizes of the coefficients"
+            )
     grid = Grid(tuple(frames.shape[2:]), lengths)
     band, kept_tail, numerics, reasons = _choose_band(equation, frames, grid, tail)
     numerics, derivative_error, reason = _choose_anchors(equation, frames, numerics, grid, band)
