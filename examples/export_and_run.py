@@ -1,4 +1,4 @@
-"""A model that comes with the package as a function that needs JAX only."""
+"""A model that comes with the package as a function that needs JAX and flatbuffers only."""
 
 import tempfile
 from pathlib import Path
@@ -19,7 +19,7 @@ def main(points: int = 64, steps: int = 10, batch: int = 4) -> float:
         data = path.read_bytes()
     print(f"{len(data) / 1e3:.0f} kB, returns {exported.description['output']['shape']}")
 
-    function = jax.export.deserialize(bytearray(data))  # from here on, JAX alone
+    function = jax.export.deserialize(bytearray(data))  # from here on, without splatop
     problem = splatop.get_benchmark("advection2d")
     starts = splatop.generate(problem, split="test", trajectories=batch, steps=1, points=points)
     states = np.stack([starts.window(b, 0, 1)[0] for b in range(batch)])

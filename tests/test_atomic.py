@@ -1,13 +1,14 @@
 """Files that appear complete or not at all, also when their writer is killed or the disk full."""
 
 import os
+import shutil
 import signal
 import subprocess
 import sys
 
 import pytest
 
-from splatop.data.atomic import complete_or_absent
+from splatop.data.atomic import complete_or_absent, write_whole
 from splatop.errors import SplatopError
 
 WRITER = """
@@ -89,3 +90,11 @@ def test_a_full_disk_leaves_what_was_there(tmp_path):
         full.write("x")
     assert path.read_text() == "before"
     assert names(tmp_path) == ["a"]
+
+
+def test_a_full_disk_is_named_with_what_was_needed(tmp_path, monkeypatch):
+    usage = type(shutil.disk_usage(tmp_path))
+    monkeypatch.setattr(shutil, "disk_usage", lambda path: usage(10**6, 10**6 - 300, 300))
+    with pytest.raises(SplatopError, match=r"expected 5 kB of free disk .* got 300 bytes in .*"):
+        write_whole(tmp_path / "a", b"x" * 5000)
+    assert names(tmp_path) == []

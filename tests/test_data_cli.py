@@ -2,6 +2,7 @@
 
 import json
 import runpy
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -165,7 +166,79 @@ def test_generate_an_equation_on_a_rectangular_box(splatop):
         first, _, last = data.window(0, 0, 3)
         # 0.5 a time unit along y is one box length: after one frame half of it.
         np.testing.assert_allclose(last, first, atol=1e-5)
-    for points in ("24,12,8", "24,", "many", "-4"):
+    for points in ("24,12,8", "24,", "many"):
         code, _, error = splatop("generate", *equation, "--points", points, "--out", "no.h5")
         assert code == 1
         assert "expected one whole number, or 2 with commas, for --points" in error
+
+
+SMALL = ["--trajectories", 1, "--steps", 2]
+EQUATION = ["--equation", "dt(u) = D*lap(u)", "--points", 16, "--dt", 0.1, *SMALL]
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (["advection2d", "--points", "9" * 400], "fewer than 1,000,000,000 --points per axis"),
+        (["advection2d", "--points", "9" * 5000], "got 999999999999... (5000 characters)"),
+        (["advection2d", "--points=-5"], "expected a positive number of --points per axis, got -5"),
+        (["advection2d", "--points", "0"], "expected a positive number of --points"),
+        (["advection_diffusion3d", "--points", 100000], "got one that needs 816 PB: ask for fewer"),
+        (["advection2d", "--trajectories", "9" * 12], "expected 5e+18 bytes of free disk for a.h5"),
+        (["advection2d", "--trajectories", "9" * 400], "bytes of free disk for a.h5"),
+        (["unknown_advection_diffusion2d", "--trajectories", "9" * 12], "of free disk for a.h5"),
+        ([*EQUATION, "--coefficients=D=1", "--trajectories", "9" * 12], "of free disk for a.h5"),
+        ([*EQUATION, "--coefficients=D=1", "--steps", "9" * 12], "of memory, got one that needs"),
+        ([*EQUATION, "--coefficients=D=1", "--trajectories", 0], "at least 1 trajectory"),
+        (
+            [*EQUATION, "--coefficients=D=1", "--dt", 1e-300],
+            "expected a time step whose multiples single precision can hold (1e-38 to 3e+38), got "
+            "1e-300: use other units",
+        ),
+        ([*EQUATION, "--coefficients=D=1", "--length", 1e300], "expected a spacing along x whose"),
+        ([*EQUATION, "--coefficients=D=1", "--length", "inf"], "finite lengths"),
+        ([*EQUATION, "--coefficients=D=1", "--points", 1], "at least two points along each axis"),
+        (
+            ["--equation", "dt(u) = lap(u)", "--dt", 1, "--coefficients=D=1"],
+            "expected no coefficient for this equation, which names none, got 'D'",
+        ),
+        ([*EQUATION, "--coefficients=D=1e308"], "check the signs and sizes of the coefficients"),
+    ],
+)
+def test_numbers_that_cannot_be_are_one_line_and_leave_nothing(
+    splatop, tmp_path, recwarn, arguments, message
+):
+    code, out, err = splatop("generate", *arguments, "--out", "a.h5")
+    assert (code, out, len(err.splitlines())) == (1, "", 1)
+    assert message in err
+    assert not [one for one in recwarn if issubclass(one.category, RuntimeWarning)]
+    assert list(tmp_path.iterdir()) == []
+
+
+@pytest.mark.skipif(not Path("/proc").is_dir(), reason="needs a place that cannot be written")
+def test_a_place_that_cannot_be_written_is_not_a_full_disk(splatop):
+    code, _, err = splatop("generate", "advection2d", "--points", 16, *SMALL, "--out", "/proc/a.h5")
+    assert code == 1
+    assert "expected a folder that can be written, got /proc for /proc/a.h5" in err
+    assert "disk" not in err
+
+
+def test_a_grid_of_one_point_is_refused(splatop, tmp_path):
+    np.save(tmp_path / "one.npy", np.zeros((2, 3, 1)))
+    code, out, err = splatop("inspect", "one.npy", "--axes", "btx", "--lengths", 1, "--dt", 1)
+    assert (code, out) == (1, "")
+    assert "expected at least two points along each axis of space, got a grid of 1" in err
+
+
+def test_large_values_are_measured_without_a_warning(splatop, tmp_path, recwarn):
+    wave = np.broadcast_to(np.sin(2 * np.pi * 3 * np.arange(16) / 16), (2, 3, 16))
+    for scale, bad in ((1e30, 0), (1e-30, 0), (1e39, 6)):
+        np.save(tmp_path / "large.npy", scale * wave)
+        given = ["inspect", "large.npy", "--axes", "btx", "--lengths", 1, "--dt", 1, "--json"]
+        code, out, _ = splatop(*given)
+        assert code == 0
+        found = json.loads(out)
+        assert found["not_finite"]["frames"] == bad
+        # The wave has three periods.
+        assert bad or found["spectrum"]["holds"]["0.99"] == 3
+    assert not [one for one in recwarn if issubclass(one.category, RuntimeWarning)]

@@ -333,7 +333,7 @@ def test_cutting_the_band_removes_its_modes(data):
 def test_ablations_that_make_no_sense_are_refused():
     with pytest.raises(SplatopError, match="unknown part to leave out 'filters': did you mean"):
         Ablation(without="filters")
-    with pytest.raises(SplatopError, match="expected substeps above 0, got 0"):
+    with pytest.raises(SplatopError, match="expected substeps above 0 and up to 1,000,000, got 0"):
         Ablation(substeps=0)
     with pytest.raises(SplatopError, match="unknown derivative provider"):
         ablate(surrogate(), Ablation(jets="exact"))

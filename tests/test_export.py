@@ -1,10 +1,11 @@
-"""Exported functions: run by JAX alone, and nothing else is taken for one."""
+"""Exported functions: run by JAX and flatbuffers alone, and nothing else is taken for one."""
 
 import json
 import subprocess
 import sys
 import zipfile
 from dataclasses import replace
+from pathlib import Path
 
 import jax
 import numpy as np
@@ -22,11 +23,27 @@ from test_model import SPEC, field, made, spec_of
 # Another order of the same float32 operations: a few roundings of a field of size one per step.
 ROUNDING = 1e-5
 
-# A program that knows JAX and the standard library only.
+# What JAX brings along, and what reading an export takes beside it.
+JAX = ("jax", "jaxlib", "numpy", "scipy", "ml_dtypes", "opt_einsum")
+NEEDED = (*JAX, "flatbuffers")
+
+# A program that finds these packages and the standard library only.
 LOADER = """
-import json, sys, zipfile
+import sys
+from importlib.machinery import PathFinder
+
+class Hiding(PathFinder):
+    @classmethod
+    def find_spec(cls, name, path=None, target=None):
+        package = name.partition(".")[0]
+        own = package.startswith("_") or package in sys.stdlib_module_names
+        if own or package in sys.argv[4:]:
+            return super().find_spec(name, path, target)
+
+sys.meta_path[:] = [Hiding if finder is PathFinder else finder for finder in sys.meta_path]
+import json, zipfile
 import numpy as np
-import jax
+import jax.export
 
 path, states, out = sys.argv[1:4]
 if zipfile.is_zipfile(path):
@@ -40,14 +57,14 @@ assert not any(name.split(".")[0] in ("splatop", "equinox") for name in sys.modu
 """
 
 
-def called(path, tmp_path, *arguments) -> np.ndarray:
-    """What a separate process, with JAX alone, computes from a file."""
+def called(path, tmp_path, *arguments, packages=NEEDED) -> np.ndarray:
+    """What a separate process, with these packages alone, computes from a file."""
     states, out = tmp_path / "in.npz", tmp_path / "out.npy"
     np.savez(states, **{f"a{i}": np.asarray(a) for i, a in enumerate(arguments)})
-    program = "import jax.export\n" + LOADER
-    command = [sys.executable, "-I", "-c", program, str(path), str(states), str(out)]
+    command = [sys.executable, "-I", "-c", LOADER, str(path), str(states), str(out), *packages]
     done = subprocess.run(command, capture_output=True, text=True, timeout=300)
-    assert done.returncode == 0, done.stderr
+    if done.returncode:
+        raise RuntimeError(done.stderr)
     return np.load(out)
 
 
@@ -69,6 +86,17 @@ def test_runs_without_splatop_and_matches_the_rollout(tmp_path, format):
     found = called(path, tmp_path, states())
     expected = np.stack([model.rollout(u, steps=4) for u in states()])
     np.testing.assert_allclose(found, expected, atol=ROUNDING)
+
+
+def test_flatbuffers_is_needed_and_said_to_be(tmp_path):
+    model, path = made(), tmp_path / "step.bin"
+    save_export(path, export_model(model, points=16), model, format="stablehlo")
+    with pytest.raises(RuntimeError, match="flatbuffers"):
+        called(path, tmp_path, states(), packages=JAX)
+    root = Path(__file__).parent.parent
+    for page in ("README.md", "docs/export.md", "docs/index.md"):
+        assert "flatbuffers" in (root / page).read_text()
+    assert "flatbuffers" in " ".join(CliRunner().invoke(app, ["export", "--help"]).output.split())
 
 
 def test_coefficients_of_a_trajectory_are_an_argument(tmp_path):

@@ -135,3 +135,30 @@ def test_frames_that_cannot_be_used_are_refused(frames, message):
         choose_numerics(
             parse_equation("dt(u) = lap(u)", dims=2), {}, frames, lengths=(1.0, 1.0), dt=1.0
         )
+
+
+@pytest.mark.parametrize("scale", [0.0, 1e30, 1e-44])
+def test_data_of_no_variation_or_extreme_size_are_refused(scale):
+    wave = np.sin(2 * np.pi * np.arange(16) / 16)
+    frames = np.broadcast_to(scale * wave, (2, 1, 16, 16)).astype(np.float32)
+    with pytest.raises(SplatopError, match="expected data that vary in space"):
+        choose_numerics(
+            parse_equation("dt(u) = D*lap(u)", dims=2),
+            {"D": 1e-3},
+            frames,
+            lengths=(1.0, 1.0),
+            dt=0.1,
+        )
+
+
+def test_coefficients_beyond_single_precision_are_refused():
+    wave = np.sin(2 * np.pi * np.arange(16) / 16)
+    frames = np.broadcast_to(wave, (2, 1, 16, 16)).astype(np.float32)
+    with pytest.raises(SplatopError, match="check the sizes of the coefficients"):
+        choose_numerics(
+            parse_equation("dt(u) = D*lap(u)", dims=2),
+            {"D": 1e308},
+            frames,
+            lengths=(1.0, 1.0),
+            dt=0.1,
+        )

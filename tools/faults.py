@@ -118,8 +118,7 @@ def checkpoint_damaged(rng: random.Random, folder: Path) -> str:
     checkpoints = Checkpoints(folder / "c")
     for step, state in enumerate(states, start=1):
         checkpoints.save(step, state)
-    files = sorted(p for p in (folder / "c" / "2").rglob("*") if p.is_file() and p.stat().st_size)
-    path = rng.choice(files)
+    path = checkpoints.path(2)
     content = bytearray(path.read_bytes())
     content[rng.randrange(len(content))] ^= 1 << rng.randrange(8)
     path.write_bytes(content)

@@ -10,8 +10,10 @@ import argparse
 import contextlib
 import io
 import json
+import os
 import queue
 import random
+import shutil
 import signal
 import struct
 import subprocess
@@ -20,6 +22,7 @@ import tempfile
 import threading
 import time
 import traceback
+import typing
 import warnings
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -43,11 +46,11 @@ def frames():
     return np.broadcast_to(wave.astype("f4"), (2, 4, 1, 12, 12)).copy()
 
 
-def well(path: Path) -> None:
+def well(path: Path, scale: float = 1.0) -> None:
     from splatop import ArrayTrajectories, Grid, save_trajectories
 
     data = ArrayTrajectories(
-        frames(), Grid((12, 12), (1.0, 1.0)), dt=0.1, fields=("u",), coefficients={}
+        scale * frames(), Grid((12, 12), (1.0, 1.0)), dt=0.1, fields=("u",), coefficients={}
     )
     save_trajectories(path, data)
 
@@ -298,6 +301,7 @@ def equation(rng: random.Random, folder: Path) -> None:
 
 
 VALUES = ["", "0", "-1", "1", "nan", "inf", "1e400", "9" * 30, "é", "a,b", "u", "../x", "=", "x=1"]
+VALUES += ["-5", "1e-300", "1e308", "-inf", "9" * 400, "100000", "999999999999", "D=1e308"]
 VALUES += ["v=0.1", "btcxy", "dt(u) = lap(u)", "dt(u) = ", "true", "none", "0:1", "1:2:3", "lap"]
 # Commands that could work for minutes get something that they must refuse in the end.
 REFUSED = {
@@ -314,7 +318,7 @@ def arguments(rng: random.Random, folder: Path) -> None:
     """Random options of random commands; the exit code must be one of ours."""
     import typer
 
-    from splatop.cli.app import app, run
+    from splatop.cli import app
 
     group: Any = typer.main.get_command(app)
     sample, trained = folder / "data.h5", folder / "m.safetensors"
@@ -333,6 +337,13 @@ def arguments(rng: random.Random, folder: Path) -> None:
     else:
         pool = [*VALUES, str(sample), str(trained), str(folder), str(folder / "absent")]
         given += [rng.choice(pool) for _ in range(rng.randint(0, 2))]
+    command(given, folder)
+
+
+def command(given: list[str], folder: Path, codes: tuple[int, ...] = (0, 1, 2)) -> None:
+    """Run a command in this process: an exit code of ours, and no warning of NumPy's."""
+    from splatop.cli import app, run
+
     output = io.StringIO()
     before = sys.argv
     sys.argv = ["splatop", *given]
@@ -341,14 +352,131 @@ def arguments(rng: random.Random, folder: Path) -> None:
             contextlib.chdir(folder),
             contextlib.redirect_stdout(output),
             contextlib.redirect_stderr(output),
+            warnings.catch_warnings(),
         ):
+            warnings.simplefilter("always", RuntimeWarning)
             code = run(app)
+    except Exception as error:
+        error.add_note(shown(given))
+        raise
     finally:
         sys.argv = before
-    if code not in (0, 1, 2):
-        raise AssertionError(f"exit code {code} of {given}")
-    if code:
-        raise refused()(f"exit {code}")
+    said = output.getvalue()
+    if code not in codes:
+        raise AssertionError(f"exit code {code} of {shown(given)}")
+    if "RuntimeWarning" in said or "Traceback" in said:
+        raise AssertionError(f"{said[-300:]} (of {shown(given)})")
+    if code in (1, 2):
+        raise refused()(f"exit {code}: {said[-300:]}")
+
+
+def shown(given: list[str]) -> str:
+    return " ".join(part if len(part) < 40 else f"{part[:30]}..." for part in given)
+
+
+# Huge, tiny, negative, of many digits, not finite, none.
+NUMBERS = ["0", "-1", "-5", "1e-300", "-1e-300", "1e308", "1e400", "nan", "inf", "-inf", "0.5"]
+NUMBERS += [
+    "1e5",
+    "1e-12",
+    "100000",
+    "999999999999",
+    "9" * 30,
+    "9" * 400,
+    "9" * 5000,
+    "-0",
+    "",
+    "1e30",
+]
+WHOLE = [number for number in NUMBERS if number.removeprefix("-").isdecimal()]
+SCALES = [1.0, 1.0, 1.0, 1e30, 1e38, 1e-30, 1e-44, 0.0]
+EQUATION = "dt(u) = -v*dx(u) + D*lap(u)"
+# So little work that a case takes seconds; a number takes the place of one or two of these.
+SETTINGS = "points=16 trajectories=2 data_steps=4 hidden=2 modes=2 blocks=1 batch=2 horizon=1"
+SETTINGS += " phases=0:2 warmup=1 substeps=1 encoder_steps=1 checkpoint_every=1"
+
+
+class Numbers(typing.NamedTuple):
+    """Options of a command that take a number, and how many times fewer cases it gets."""
+
+    options: list[str]
+    fewer: int
+
+
+COMMANDS = {
+    "generate": Numbers(["seed", "dims", "dt", "steps", "trajectories"], 4),
+    "train": Numbers(["seed", "seeds"], 10),
+    "tune": Numbers([], 4),
+    "rollout": Numbers(["steps", "trajectories"], 4),
+    "evaluate": Numbers(
+        ["seed", "points", "trajectories", "anchors", "window", "cutoff", "substeps"], 4
+    ),
+}
+PATIENCE = 40.0  # seconds until Ctrl-C: a training of 1e12 steps is no mistake
+
+
+def numbers(name: str) -> Case:
+    """A command that works, with numbers in its options, coefficients, settings and data."""
+
+    def case(rng: random.Random, folder: Path) -> None:
+        data, trained, out = folder / "data.h5", folder / "m.safetensors", folder / "out"
+        well(data, rng.choice(SCALES))
+        model(trained)
+        shutil.rmtree(out, ignore_errors=True)
+        number = lambda: rng.choice(NUMBERS)  # noqa: E731
+        whole = lambda usual: number() if rng.random() < 0.3 else usual  # noqa: E731
+        known = ",".join(f"{name}={whole('0.01')}" for name in "vD")
+        problem = ["--data", str(data), "--equation", EQUATION, "--coefficients", known]
+        benchmark = rng.choice(["advection2d", "burgers2d"])
+        own = ["--equation", EQUATION, "--coefficients", known, "--dims", "1"]
+        own += ["--points", whole("16"), "--dt", whole("0.1"), "--length", whole("1")]
+        steps = ["--steps", whole("3")]
+        shipped = ["advection2d", "--points", whole("16"), "--trajectories", whole("1")]
+        given = {
+            "generate": [
+                *rng.choice([[benchmark, "--points", whole("16")], own]),
+                *["--trajectories", whole("2"), "--steps", whole("2"), "--out", "out.h5"],
+            ],
+            "train": ["--preset", "smoke", "--out", str(out)]
+            + (problem if rng.random() < 0.6 else [benchmark])
+            + [f"--set={setting}" for setting in SETTINGS.split()],
+            "tune": problem,
+            "rollout": [str(trained), "--data", str(data), "--out", "out.h5", *steps],
+            "evaluate": rng.choice([[str(trained), "--data", str(data)], shipped]) + steps,
+        }[name]
+        if name == "train":
+            fields = typing.get_type_hints(settings_type())
+            for _ in range(rng.randint(0, 2)):
+                key = rng.choice([key for key, kind in fields.items() if kind not in (str, bool)])
+                taken = WHOLE if fields[key] in (int, int | None) else NUMBERS
+                given.append(f"--set={key}={'0:' * (key == 'phases')}{rng.choice(taken)}")
+        options = COMMANDS[name].options
+        for option in rng.sample(options, rng.randint(0, min(2, len(options)))):
+            taken = NUMBERS if option in ("dt", "cutoff") or rng.random() < 0.1 else WHOLE
+            given += [f"--{option}", rng.choice(taken)]
+
+        def interrupt(*_):
+            signal.raise_signal(signal.SIGINT)
+
+        before = (
+            signal.signal(signal.SIGALRM, interrupt),
+            signal.signal(signal.SIGINT, signal.default_int_handler),
+        )
+        signal.setitimer(signal.ITIMER_REAL, PATIENCE)
+        try:
+            command([name, *given], folder, codes=(0, 1, 2, 130))
+        finally:
+            signal.setitimer(signal.ITIMER_REAL, 0)
+            signal.signal(signal.SIGALRM, before[0])
+            signal.signal(signal.SIGINT, before[1])
+
+    return case
+
+
+def settings_type() -> type:
+    from splatop.training.settings import Settings
+
+    return Settings
 
 
 def refused() -> type[Exception]:
@@ -371,6 +499,7 @@ TARGETS: dict[str, tuple[str, Case]] = {
     "metrics": ("metrics.json", metrics),
     "equation": ("equations as text", equation),
     "arguments": ("command-line arguments", arguments),
+    **{name: (f"numbers given to `{name}`", numbers(name)) for name in COMMANDS},
 }
 
 # ------------------------------------------------------------------ running
@@ -395,6 +524,7 @@ def work(target: str, seed: int, first: int, count: int) -> None:
             say({"begin": index})
             rng = random.Random(f"{target} {seed} {index}")
             allowed = SECONDS if index > first else 3 * SECONDS  # the first one imports
+            allowed *= 4 if target in COMMANDS else 1  # others compile
             signal.setitimer(signal.ITIMER_PROF, allowed)
             try:
                 case(rng, Path(folder))
@@ -405,7 +535,8 @@ def work(target: str, seed: int, first: int, count: int) -> None:
                 frames_here = traceback.extract_tb(error.__traceback__)
                 where = [f for f in frames_here if "splatop" in f.filename] or frames_here
                 place = f"{Path(where[-1].filename).name}:{where[-1].lineno}"
-                outcome = f"{type(error).__name__} at {place}: {str(error)[:160]}"
+                notes = "; ".join(getattr(error, "__notes__", []))
+                outcome = f"{type(error).__name__} at {place}: {str(error)[:160]} {notes}"
             signal.setitimer(signal.ITIMER_PROF, 0)
             say({"end": index, "outcome": outcome})
 
@@ -421,7 +552,7 @@ def fuzz(target: str, seed: int, count: int) -> dict:
     while first < count:
         command = [sys.executable, __file__, "--work", target]
         command += ["--seed", str(seed), "--first", str(first), "--count", str(count)]
-        process = subprocess.Popen(command, stdout=subprocess.PIPE, text=True)
+        process = subprocess.Popen(command, stdout=subprocess.PIPE, text=True, env=quick())
         begun, last = first, first
         for event in events(process):
             if "begin" in event:
@@ -447,6 +578,11 @@ def fuzz(target: str, seed: int, count: int) -> dict:
             first = begun + 1
     found["seconds"] = round(time.monotonic() - started, 1)
     return found
+
+
+def quick() -> dict[str, str]:
+    """Most of a command's time is compilation of what runs once."""
+    return {"XLA_FLAGS": "--xla_backend_optimization_level=0", **os.environ}
 
 
 def events(process: subprocess.Popen) -> Iterator[dict]:
@@ -482,8 +618,9 @@ def table(results: dict) -> str:
         [
             f"Written by `tools/fuzz.py` (seed {results['seed']}, {total:,} cases, Python "
             f"{results['python']}): *accepted* means that the change did no harm, *refused* that a "
-            "`SplatopError` or a clean exit came out; any other exception, or more than "
-            f"{SECONDS} seconds of computing, is a *failure*. In the last column a library that is not Python "
+            "`SplatopError` or a clean exit came out; any other exception, a "
+            f"warning of NumPy's, or more than {SECONDS} seconds of computing ({4 * SECONDS} where models are "
+            "compiled), is a *failure*. In the last column a library that is not Python "
             "crashed or never came back.",
             "",
             "| what was changed | cases | accepted | refused | failures | lost in a library |",
@@ -514,10 +651,11 @@ def main() -> int:
         return 0
     results = {"seed": given.seed, "python": sys.version.split()[0], "targets": {}}
     for target in given.only or TARGETS:
-        found = fuzz(target, given.seed, given.count)
+        count = -(-given.count // (COMMANDS[target].fewer if target in COMMANDS else 1))
+        found = fuzz(target, given.seed, count)
         results["targets"][target] = found
         print(
-            f"{target:12} {found['cases']:6} cases  {len(found['failures'])} failures  "
+            f"{target:12} {found['cases']:6} cases  {found['refused']:6} refused  {len(found['failures'])} failures  "
             f"{len(found['library'])} lost in a library",
             flush=True,
         )

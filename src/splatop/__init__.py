@@ -58,7 +58,7 @@ if TYPE_CHECKING:
 
 
 def __getattr__(name: str) -> Any:
-    """`fit`, when it is asked for: it brings Orbax and matplotlib, which all else does without."""
+    """`fit`, when it is asked for: it brings matplotlib, which all else does without."""
     if name in ("fit", "Fitted"):
         from . import fitted
 

@@ -1,7 +1,9 @@
 """One error type for everything a user can get wrong, and the checks that raise it."""
 
 import difflib
+import os
 from collections.abc import Iterable
+from decimal import Decimal
 
 import jax.core
 import numpy as np
@@ -14,6 +16,8 @@ class SplatopError(ValueError):
 def unknown_name(kind: str, name: str, valid: Iterable[str]) -> SplatopError:
     """The error for a name that is not in a table; names the nearest valid one."""
     valid = sorted(valid)
+    if not valid:
+        return SplatopError(f"unknown {kind} '{name}': there is none to choose from, leave it out")
     close = difflib.get_close_matches(name, valid, n=1, cutoff=0.5)
     hint = f"did you mean '{close[0]}'? " if close else ""
     return SplatopError(f"unknown {kind} '{name}': {hint}valid names are {', '.join(valid)}")
@@ -55,4 +59,22 @@ def check_finite(u: jax.Array | np.ndarray, name: str = "u") -> None:
         raise SplatopError(
             f"expected finite values in {name}, got {int(bad.sum())} NaN or infinite "
             f"(the first at index {first}): remove or repair those frames"
+        )
+
+
+def size_text(count: int) -> str:
+    """A number of bytes, however large, in the unit that suits it."""
+    for power, unit in enumerate(("bytes", "kB", "MB", "GB", "TB", "PB")):
+        if count < 1000 ** (power + 1):
+            return f"{count / 1000**power:.3g} {unit}"
+    return f"{Decimal(count):.0e} bytes"
+
+
+def check_memory(needed: int, what: str, remedy: str) -> None:
+    """Refuse what this machine's memory can never hold, before any of it is made."""
+    memory = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
+    if needed > memory:
+        raise SplatopError(
+            f"expected {what} to fit into this machine's {size_text(memory)} of memory, got one "
+            f"that needs {size_text(needed)}: {remedy}"
         )

@@ -76,14 +76,16 @@ class Scheme(eqx.Module):
         for part in self.linear:
             factor = evaluate(part.factor, lambda atom: _host_value(atom, coefficients))
             place = part.channel, part.source
-            symbols[place] = symbols.get(place, 0.0) + factor * part.operator.symbol(wavenumbers)
+            with np.errstate(all="ignore"):  # what is not finite shows in the states
+                own = factor * part.operator.symbol(wavenumbers)
+                symbols[place] = symbols.get(place, 0.0) + own
         traced = any(isinstance(symbol, jax.Array) for symbol in symbols.values())
         xp = jnp if traced or isinstance(step, jax.Array) else np
-        if len(symbols) == len(channels):
-            return _etdrk4_tables(xp.stack([symbols[c, c] for c in channels]) * step, step)
-        nothing = np.zeros(shape, complex)
-        rows = [xp.stack([symbols.get((c, d), nothing) for d in channels]) for c in channels]
-        with np.errstate(all="ignore"):  # growth shows in the states
+        with np.errstate(all="ignore"):
+            if len(symbols) == len(channels):
+                return _etdrk4_tables(xp.stack([symbols[c, c] for c in channels]) * step, step)
+            nothing = np.zeros(shape, complex)
+            rows = [xp.stack([symbols.get((c, d), nothing) for d in channels]) for c in channels]
             return _coupled_tables(xp.stack(rows) * step, step)
 
     def nonlinear(self, modes: Modes, coefficients: Coefficients) -> Modes:

@@ -1,6 +1,7 @@
 """A model as a function that any JAX can run: StableHLO through `jax.export`, without splatop.
 
-The batch size stays open; grid, weights and fixed coefficients are part of the function.
+`jax.export` reads and writes it with flatbuffers, which JAX does not install by itself. The batch
+size stays open; grid, weights and fixed coefficients are part of the function.
 """
 
 import hashlib
@@ -19,7 +20,7 @@ from jax import export as jax_export
 
 from ._version import __version__
 from .benchmarks import BENCHMARKS
-from .data.atomic import complete_or_absent
+from .data.atomic import write_whole
 from .errors import SplatopError, unknown_name
 from .model import Model, model_bytes
 from .stepper import rollout
@@ -145,10 +146,8 @@ def save_export(path: str | Path, export: Export, model: Model, *, format: str) 
     text = json.dumps(export.description, indent=2, allow_nan=False) + "\n"
     if format == "stablehlo":
         sidecar = sidecar_of(path)
-        with complete_or_absent(path) as partial:
-            partial.write_bytes(export.function)
-        with complete_or_absent(sidecar) as partial:
-            partial.write_text(text)
+        write_whole(path, export.function)
+        write_whole(sidecar, text)
         return [path, sidecar]
     content = {
         _DESCRIPTION: text.encode(),
@@ -160,8 +159,7 @@ def save_export(path: str | Path, export: Export, model: Model, *, format: str) 
     with zipfile.ZipFile(archive, "w", zipfile.ZIP_DEFLATED) as file:
         for name, data in content.items():
             file.writestr(name, data)
-    with complete_or_absent(path) as partial:
-        partial.write_bytes(archive.getvalue())
+    write_whole(path, archive.getvalue())
     return [path]
 
 

@@ -1,5 +1,6 @@
 """The periodic box and its sampling points."""
 
+import math
 from dataclasses import dataclass
 
 import numpy as np
@@ -27,9 +28,11 @@ class Grid:
                 "expected one number of points and one length for each of 1 to 3 axes, "
                 f"got points {self.points} and lengths {self.lengths}"
             )
-        if any(n < 1 for n in self.points) or any(not length > 0 for length in self.lengths):
+        if any(n < 1 for n in self.points) or any(
+            not 0 < length < math.inf for length in self.lengths
+        ):
             raise SplatopError(
-                f"expected positive points and lengths, got {self.points} and {self.lengths}"
+                f"expected positive points and finite lengths, got {self.points}, {self.lengths}"
             )
         if len(self.origin) != len(self.points) or not np.isfinite(self.origin).all():
             raise SplatopError(

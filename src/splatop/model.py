@@ -22,7 +22,7 @@ from jaxtyping import Array, Float, PRNGKeyArray
 
 from ._version import __version__
 from .benchmarks import get_benchmark
-from .data.atomic import complete_or_absent
+from .data.atomic import write_whole
 from .encoders import Encoder
 from .ensemble import Ensemble, repeat, stack
 from .equation import Equation, parse_equation
@@ -312,9 +312,7 @@ def ensemble_of(models: Sequence[Model]) -> Model:
 def save_model(path: str | Path, model: Model) -> Path:
     """Write the model to one safetensors file, complete or not at all."""
     path = Path(path)
-    content = model_bytes(model)
-    with complete_or_absent(path) as temporary:
-        temporary.write_bytes(content)
+    write_whole(path, model_bytes(model))
     return path
 
 

@@ -86,6 +86,11 @@ def _extremal_eigenvalues(apply, like: Field) -> np.ndarray:
     basis[0] = start / np.linalg.norm(start)
     for j in range(steps):
         image = np.asarray(apply(jnp.asarray(basis[j].reshape(shape), like.dtype)), float).ravel()
+        if not np.isfinite(image).all():
+            raise SplatopError(
+                "expected a right-hand side that single precision can hold, got one that is not "
+                "finite: check the sizes of the coefficients and of the data"
+            )
         for _ in range(2):  # orthogonalising twice is enough
             overlap = basis[: j + 1] @ image
             hessenberg[: j + 1, j] += overlap

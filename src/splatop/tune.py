@@ -66,6 +66,12 @@ def choose_numerics(
             f"got shape {frames.shape}"
         )
     check_finite(frames, "the sample frames")
+    for name, value in coefficients.items():
+        if np.abs(np.asarray(value, float)).max() > np.finfo(np.float32).max:
+            raise SplatopError(
+                f"expected coefficients that single precision can hold (up to 3e38), got {name} = "
+                f"{value}: check the sizes of the coefficients"
+            )
     grid = Grid(tuple(frames.shape[2:]), lengths)
     band, kept_tail, numerics, reasons = _choose_band(equation, frames, grid, tail)
     numerics, derivative_error, reason = _choose_anchors(equation, frames, numerics, grid, band)
@@ -175,6 +181,15 @@ def _choose_anchors(
         return jax.vmap(lambda u: jets(u, wanted).values)(sample)
 
     truth = derivatives(exact)
+    # Data may not vary along an axis: rounding there is measured beside the other derivatives.
+    sizes = {d: float(jnp.linalg.norm(truth[d])) for d in wanted}
+    least = 1e-6 * max(sizes.values())
+    if not 0 < least < math.inf:
+        raise SplatopError(
+            "expected data that vary in space, of sizes whose squares single precision holds "
+            f"(1e-15 to 1e15), got values up to {np.abs(frames).max():.2g} with derivatives of "
+            f"size {max(sizes.values()):.2g}: choose other units for the fields"
+        )
     best, best_error = numerics, math.inf
     for margin in (4, 6, 8, 12, 16, 24, 32):
         anchors = tuple(min(n, 2 * b + margin) for n, b in zip(grid.points, band, strict=True))
@@ -183,8 +198,7 @@ def _choose_anchors(
             jets = build_jets(trial, channels, lengths=grid.lengths)
             found = derivatives(jets)
             error = max(
-                float(jnp.linalg.norm(found[d] - truth[d]) / jnp.linalg.norm(truth[d]))
-                for d in wanted
+                float(jnp.linalg.norm(found[d] - truth[d])) / max(sizes[d], least) for d in wanted
             )
             if error < best_error:
                 best, best_error = trial, error

@@ -4,6 +4,7 @@ import json
 import sys
 from typing import Annotated, Any
 
+import jax
 import typer
 from rich.console import Console
 from rich.table import Table
@@ -65,6 +66,20 @@ def run(application: typer.Typer) -> int:
         return _fail(f"error: {error}", 1)
     except OSError as error:
         return _fail(f"error: {error.strerror or error}: {error.filename or ''}".rstrip(": "), 1)
+    except (MemoryError, OverflowError) as error:
+        return _fail(
+            f"error: expected sizes that this machine can hold, got one that it cannot ({error}): "
+            "ask for fewer points, steps, trajectories or anchors",
+            1,
+        )
+    except jax.errors.JaxRuntimeError as error:
+        if "RESOURCE_EXHAUSTED" not in str(error):
+            raise
+        return _fail(
+            f"error: expected what fits this machine's memory, got {str(error).splitlines()[0]}: "
+            "ask for fewer points, steps, trajectories or anchors",
+            1,
+        )
     return 0
 
 

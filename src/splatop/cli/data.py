@@ -16,6 +16,7 @@ from ..errors import SplatopError
 from ..grid import Grid
 from .app import JsonOption, app, console, errors, print_json
 
+MOST_POINTS = 10**9
 FileArgument = Annotated[Path, typer.Argument(metavar="FILE", help="A file of trajectories.")]
 AxesOption = Annotated[
     str | None,
@@ -136,8 +137,8 @@ def generate(
                 coefficients=parse_coefficients(coefficients) if coefficients else {},
                 grid=grid,
                 dt=dt,
-                steps=steps or 50,
-                trajectories=trajectories or 8,
+                steps=50 if steps is None else steps,
+                trajectories=8 if trajectories is None else trajectories,
                 initial=initial,
                 seed=seed,
                 progress=progress,
@@ -164,11 +165,25 @@ def _points(text: str | None, dims: int) -> tuple[int, ...] | None:
     """One number of points, or one for each axis."""
     if text is None:
         return None
-    parts = text.split(",")
-    if len(parts) not in (1, dims) or not all(part.strip().isdecimal() for part in parts):
+    parts = [part.strip() for part in text.split(",")]
+    whole = all(part.removeprefix("-").isdecimal() for part in parts)
+    if len(parts) not in (1, dims) or not whole:
         wanted = "one whole number" + (f", or {dims} with commas," if dims > 1 else "")
-        raise SplatopError(f"expected {wanted} for --points, got '{text}'")
+        raise SplatopError(f"expected {wanted} for --points, got '{_shortened(text)}'")
+    if any(part.startswith("-") or not part.strip("0") for part in parts):
+        raise SplatopError(
+            f"expected a positive number of --points per axis, got {_shortened(text)}"
+        )
+    if any(len(part.lstrip("0")) > len(str(MOST_POINTS)) - 1 for part in parts):
+        raise SplatopError(
+            f"expected fewer than {MOST_POINTS:,} --points per axis, got {_shortened(text)}: "
+            "no memory holds as many, ask for fewer"
+        )
     return tuple(int(part) for part in parts)
+
+
+def _shortened(text: str) -> str:
+    return text if len(text) <= 40 else f"{text[:12]}... ({len(text)} characters)"
 
 
 @app.command()

@@ -11,7 +11,7 @@ import typer
 
 from ..benchmarks import get_benchmark
 from ..data import Trajectories
-from ..data.atomic import complete_or_absent
+from ..data.atomic import write_whole
 from ..errors import SplatopError
 from ..evaluate import Metrics, ReferenceTrajectories, check_comparable, evaluate_all, save_metrics
 from ..evaluate.ablations import Ablation, ablate
@@ -126,8 +126,7 @@ def evaluate(
 
 def _write(out: Path | None, shown: Any) -> None:
     if out is not None:
-        with complete_or_absent(out) as partial:
-            partial.write_text(json_module.dumps(shown, indent=1, allow_nan=False) + "\n")
+        write_whole(out, json_module.dumps(shown, indent=1, allow_nan=False) + "\n")
 
 
 def _evaluate_shipped(trajectories: int | None, *, json: bool, out: Path | None) -> None:

@@ -107,7 +107,7 @@ def export(
         str, typer.Option(help="What it shall run on: cpu, cuda, rocm, tpu.")
     ] = "cpu,cuda,tpu",
 ) -> None:
-    """Write a model as a function of a batch of states that runs without splatop."""
+    """Write a model as a function of a batch of states that needs JAX and flatbuffers alone."""
     from ..errors import SplatopError
     from ..export import export_model, save_export
     from ..model import load_model

@@ -9,17 +9,20 @@ import shutil
 from collections.abc import Iterator
 from pathlib import Path
 
-from ..errors import SplatopError
+from ..errors import SplatopError, size_text
 
 _DISK_FULL = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
 
 
 @contextlib.contextmanager
-def complete_or_absent(path: str | Path, *, expected_bytes: int = 0) -> Iterator[Path]:
+def complete_or_absent(
+    path: str | Path, *, expected_bytes: int = 0, remedy: str = "make room there and start again"
+) -> Iterator[Path]:
     """A temporary path beside `path` to write to, renamed to it when the block ends well.
 
     On an error or an interrupt nothing is left, and a file that was there before stays. What a
-    process left that was killed while it wrote this file is removed.
+    process left that was killed while it wrote this file is removed. `remedy` is what a user can
+    do about a full disk.
     """
     path = Path(path)
     if path.is_dir():
@@ -27,26 +30,26 @@ def complete_or_absent(path: str | Path, *, expected_bytes: int = 0) -> Iterator
     if not path.parent.is_dir():
         raise SplatopError(f"expected an existing folder, got {path.parent}: make it first")
     _remove_abandoned(path)
-    free = shutil.disk_usage(path.parent).free
-    if expected_bytes > free:
-        raise SplatopError(
-            f"expected {_gigabytes(expected_bytes)} of free disk for {path}, "
-            f"got {_gigabytes(free)}: make room, or write fewer trajectories, steps or points"
-        )
     partial = path.with_name(f".{path.name}.{os.getpid()}.partial")
     held = None
     try:
-        held = _locked(partial)
+        held = _begun(partial, path)
+        check_room(path, expected_bytes, remedy=remedy)
         yield partial
         with partial.open("rb") as written:
             os.fsync(written.fileno())
         os.replace(partial, path)
     except OSError as error:
-        if error.errno not in _DISK_FULL and "No space left" not in str(error):
+        if not _is_full(error):
             raise
+        size = size_text(expected_bytes)
+        if not expected_bytes:
+            size = f"more than {size_text(partial.stat().st_size if partial.exists() else 0)}"
+        partial.unlink(missing_ok=True)  # what is free is counted without it
         raise SplatopError(
-            f"the disk is full: {path} was not written ({_gigabytes(expected_bytes)} needed); "
-            "make room and start again"
+            f"the disk is full ({error.strerror or error}): {path} was not written, it needs "
+            f"{size} and {_place(path)} has {size_text(shutil.disk_usage(path.parent).free)} "
+            f"free: {remedy}"
         ) from error
     except KeyboardInterrupt:
         partial.unlink(missing_ok=True)  # also between its making and our holding it
@@ -55,6 +58,46 @@ def complete_or_absent(path: str | Path, *, expected_bytes: int = 0) -> Iterator
         if held is not None:
             partial.unlink(missing_ok=True)
             os.close(held)
+
+
+def check_room(path: Path, expected_bytes: int, *, remedy: str) -> None:
+    """Refuse to write a file that the disk cannot hold."""
+    usage = shutil.disk_usage(path.parent)
+    if usage.total and expected_bytes > usage.free:  # /proc and its like have no size at all
+        raise SplatopError(
+            f"expected {size_text(expected_bytes)} of free disk for {path}, got "
+            f"{size_text(usage.free)} in {_place(path)}: {remedy}"
+        )
+
+
+def write_whole(path: str | Path, content: bytes | str, **options: str) -> None:
+    """Write a file whose content is known; `options` are those of `complete_or_absent`."""
+    data = content.encode() if isinstance(content, str) else content
+    with complete_or_absent(path, expected_bytes=len(data), **options) as partial:
+        partial.write_bytes(data)
+
+
+def _is_full(error: OSError) -> bool:
+    # NumPy says how much it wrote, HDF5 has its own words; both forget the number.
+    text = str(error)
+    return error.errno in _DISK_FULL or "No space left" in text or "requested and" in text
+
+
+def _place(path: Path) -> Path:
+    return path.parent.absolute()
+
+
+def _begun(partial: Path, path: Path) -> int:
+    """The descriptor of a new temporary file."""
+    try:
+        return _locked(partial)
+    except OSError as error:
+        if _is_full(error):
+            raise
+        raise SplatopError(
+            f"expected a folder that can be written, got {_place(path)} for {path} "
+            f"({error.strerror or error}): choose another place"
+        ) from error
 
 
 def _locked(partial: Path) -> int:
@@ -87,7 +130,3 @@ def _remove_abandoned(path: Path) -> None:
                 other.unlink(missing_ok=True)
             finally:
                 os.close(held)
-
-
-def _gigabytes(count: int) -> str:
-    return f"{count / 1e9:.2g} GB"

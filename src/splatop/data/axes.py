@@ -37,9 +37,10 @@ def to_standard(block: np.ndarray, axes: str) -> np.ndarray:
     wanted = "tc" + "".join(letter for letter in SPATIAL if letter in axes)
     if "c" not in axes:
         block, axes = block[..., None], axes + "c"
-    return np.transpose(block, [axes.index(letter) for letter in wanted]).astype(
-        np.float32, copy=False
-    )
+    with np.errstate(over="ignore"):  # what is too large becomes infinite, and is told so
+        return np.transpose(block, [axes.index(letter) for letter in wanted]).astype(
+            np.float32, copy=False
+        )
 
 
 def uniform_spacing(coordinates: np.ndarray, name: str, *, source: str) -> float:

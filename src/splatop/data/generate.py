@@ -1,5 +1,6 @@
 """Reference trajectories of a benchmark, into memory or streamed into a file."""
 
+import math
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -12,11 +13,14 @@ import numpy as np
 
 from .._version import __version__
 from ..benchmarks import Benchmark
-from ..errors import SplatopError
+from ..errors import SplatopError, check_memory, size_text
 from ..stepper import rollout
 from .reference import draw_coefficients, initial_state, reference_stepper, trajectory_keys
 from .trajectories import GIBIBYTE, ArrayTrajectories
-from .well_writer import Layout, Progress, writing
+from .well_writer import Layout, Progress, check_writable_size, writing
+
+# Of a trajectory: the solver's, its result, the next one, and the one that is written.
+_COPIES = 4
 
 
 @dataclass(frozen=True)
@@ -58,11 +62,11 @@ def generate(
     """
     plan = replace(_plan(benchmark, split, trajectories, steps, points, seed), first=first)
     shape = _shape(plan)
-    gibibytes = 4 * np.prod(shape, dtype=float) / GIBIBYTE
-    if gibibytes > 4:
+    if 4 * math.prod(shape) > 4 * GIBIBYTE:
         raise SplatopError(
-            f"expected a data set of at most 4 GiB to hold in memory, this one has "
-            f"{gibibytes:.1f} GiB: use generate_to_file, or ask for fewer trajectories or points"
+            "expected a data set of at most 4 GiB to hold in memory, this one has "
+            f"{size_text(4 * math.prod(shape))}: use generate_to_file, or ask for fewer "
+            "trajectories or points"
         )
     array = np.empty(shape, np.float32)
     coefficients = _coefficients(plan)
@@ -93,6 +97,8 @@ def generate_to_file(
 ) -> None:
     """As `generate`, written trajectory by trajectory; the file appears when it is complete."""
     plan = _plan(benchmark, split, trajectories, steps, points, seed)
+    check_trajectory(_shape(plan))
+    check_writable_size(path, _shape(plan))
     coefficients = _coefficients(plan)
     layout = Layout(
         _shape(plan),
@@ -107,6 +113,12 @@ def generate_to_file(
             write(index, 0, states)
             if progress:
                 progress(index + 1, plan.trajectories)
+
+
+def check_trajectory(shape: tuple[int, ...]) -> None:
+    """Refuse trajectories `(B, T, C, *N)` of which memory cannot hold one while it is solved."""
+    needed = 4 * _COPIES * math.prod(shape[1:])
+    check_memory(needed, "a trajectory", "ask for fewer points or steps")
 
 
 def _plan(

@@ -10,7 +10,8 @@ from ..equation import Equation, format_equation
 from ..errors import SplatopError
 from ..grid import Grid
 from ..solver import solve_trajectories
-from .well_writer import Layout, Progress, writing
+from .generate import check_trajectory
+from .well_writer import Layout, Progress, check_writable_size, writing
 
 
 def solve_to_file(
@@ -31,8 +32,11 @@ def solve_to_file(
         raise SplatopError(
             f"expected at least 1 trajectory of 1 step, got {trajectories} of {steps}"
         )
+    shape = (trajectories, steps + 1, len(equation.fields), *grid.points)
+    check_trajectory(shape)
+    check_writable_size(path, shape)
     layout = Layout(
-        (trajectories, steps + 1, len(equation.fields), *grid.points),
+        shape,
         grid,
         dt,
         equation.fields,

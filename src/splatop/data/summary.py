@@ -76,8 +76,10 @@ def spectrum(trajectories: Trajectories) -> dict[str, Any]:
     for index, step in zip(*np.divmod(flat, trajectories.frames), strict=True):
         state = trajectories.states(int(index), int(step), 1)[0]
         if np.isfinite(state).all():
-            energy = radial_spectrum(jnp.asarray(state), trajectories.grid.lengths)
-            energies.append(np.asarray(energy, float))
+            # Of values near 1: the square of 1e30 is more than single precision holds.
+            size = 2.0 ** int(np.frexp(np.abs(state).max())[1])
+            energy = radial_spectrum(jnp.asarray(state / size), trajectories.grid.lengths)
+            energies.append(np.asarray(energy, float) * size**2)
     if not energies:
         return {"frames": 0, "energy": [], "holds": {}, "tail": None}
     energy = np.mean(energies, axis=0)

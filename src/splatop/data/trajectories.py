@@ -1,6 +1,7 @@
 """What every data set is: trajectories of named fields on a grid, read window by window."""
 
 import abc
+import math
 import zlib
 from collections.abc import Iterator, Mapping
 from typing import Any
@@ -69,7 +70,7 @@ class Trajectories(abc.ABC):
     @property
     def nbytes(self) -> int:
         """Bytes of all the states in float32."""
-        return 4 * int(np.prod(self.shape, dtype=np.int64))
+        return 4 * math.prod(self.shape)
 
     def window(self, trajectory: int, start: int, frames: int) -> np.ndarray:
         """`frames` successive states `(frames, C, *N)` of one trajectory, float32 and finite."""
@@ -125,7 +126,7 @@ class Trajectories(abc.ABC):
             ~np.isfinite(window).all(axis=tuple(range(2, window.ndim)))
         ):
             raise SplatopError(
-                f"{self.source}: expected finite values, got NaN or infinity in field "
+                f"{self.source}: expected finite values (below 3e38), got NaN or infinity in field "
                 f"'{self.fields[channel]}' of trajectory {trajectory} at step {start + offset}: "
                 "remove that trajectory, or cut it before that step"
             )
@@ -170,6 +171,11 @@ def checked_metadata(
     """Time step, field names and one coefficient per trajectory, for data `(B, T, C, *N)`."""
     if min(shape) < 1:
         raise SplatopError(f"expected data (B, T, C, *N) that is not empty, got shape {shape}")
+    if min(shape[3:]) < 2:
+        raise SplatopError(
+            "expected at least two points along each axis of space, got a grid of "
+            f"{' x '.join(map(str, shape[3:]))}: take an axis of one point out of the data"
+        )
     if not (np.isfinite(dt) and dt > 0):
         raise SplatopError(f"expected a positive time step, got dt = {dt}")
     if len(fields) != shape[2] or len(set(fields)) != len(fields):

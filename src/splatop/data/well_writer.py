@@ -3,6 +3,7 @@
 import contextlib
 import io
 import json
+import math
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -13,7 +14,7 @@ import numpy as np
 
 from ..errors import SplatopError
 from ..grid import Grid
-from .atomic import complete_or_absent
+from .atomic import check_room, complete_or_absent
 from .axes import SPATIAL
 from .trajectories import Trajectories, checked_metadata
 
@@ -25,6 +26,10 @@ OURS = "splatop"
 # Windows are read in whole chunks, so a chunk is one frame, or a few small ones. Frames of smooth
 # fields in float32 hardly compress (by 16 % with shuffle and lzf), and read ten times slower then.
 _CHUNK_BYTES = 64 * 1024
+_LARGEST_CHUNK = 2**32 - 1  # in bytes, of HDF5
+_SMALLER = "make room there, or write fewer trajectories, steps or points"
+# Times and places are written in single precision.
+_LEAST, _MOST = float(np.finfo(np.float32).tiny), float(np.finfo(np.float32).max)
 
 
 @dataclass(frozen=True)
@@ -45,6 +50,15 @@ class Layout:
                 raise SplatopError(
                     f"expected names without '/' for fields and coefficients, got '{name}': "
                     "HDF5 cannot hold it, rename it"
+                )
+        steps = {"time step": (self.dt, self.shape[1])}
+        for axis, step, count in zip(SPATIAL, self.grid.spacing, self.grid.points, strict=False):
+            steps[f"spacing along {axis}"] = (step, count)
+        for what, (step, count) in steps.items():
+            if step < _LEAST or step > _MOST / count:
+                raise SplatopError(
+                    f"expected a {what} whose multiples single precision can hold "
+                    f"({_LEAST:.0e} to {_MOST:.0e}), got {step:g}: use other units"
                 )
 
 
@@ -71,15 +85,22 @@ def save_trajectories(
                 progress(index + 1, trajectories.trajectories)
 
 
+def check_writable_size(path: str | Path, shape: tuple[int, ...]) -> None:
+    """Refuse states `(B, T, C, *N)` that the disk cannot hold, before any is computed."""
+    folder = Path(path).parent
+    if folder.is_dir():
+        check_room(Path(path), 4 * math.prod(shape), remedy=_SMALLER)
+
+
 @contextlib.contextmanager
 def writing(path: str | Path, layout: Layout, *, compress: bool = False) -> Iterator[Write]:
     """A function that writes states `(n, C, *N)` of a trajectory from a step on.
 
     The file appears when all states were written and the block ended.
     """
-    expected = 0 if compress else 4 * int(np.prod(layout.shape, dtype=np.int64))
+    expected = 0 if compress else 4 * math.prod(layout.shape)
     with (
-        complete_or_absent(path, expected_bytes=expected) as partial,
+        complete_or_absent(path, expected_bytes=expected, remedy=_SMALLER) as partial,
         _Stream(partial, "w+") as stream,
         h5py.File(stream, "w", libver=("v110", "v110")) as file,
     ):
@@ -209,13 +230,16 @@ def _create(file: h5py.File, layout: Layout, name: str, compress: bool) -> h5py.
     channels = group_vectors(layout.fields, layout.grid.dims)[name]
     batch, frames, _, *points = layout.shape
     state = (*points, len(channels)) if is_vector(channels) else tuple(points)
-    chunk = int(np.clip(_CHUNK_BYTES // (4 * np.prod(state)), 1, frames))
+    chunk = int(np.clip(_CHUNK_BYTES // (4 * math.prod(state)), 1, frames))
+    part = list(state)
+    while 4 * math.prod(part) > _LARGEST_CHUNK:
+        part[part.index(max(part))] //= 2
     group = file.require_group("t1_fields" if is_vector(channels) else "t0_fields")
     dataset = group.create_dataset(
         name,
         (batch, frames, *state),
         np.float32,
-        chunks=(1, chunk, *state),
+        chunks=(1, chunk, *part),
         compression="lzf" if compress else None,
         shuffle=compress,
     )

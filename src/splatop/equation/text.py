@@ -82,6 +82,11 @@ def split_coefficients(
 ) -> tuple[dict[str, float], tuple[str, ...]]:
     """The values given, and the names left to identify; a name the equation lacks is refused."""
     for name, value in given.items():
+        if not equation.coefficient_names:
+            raise SplatopError(
+                f"expected no coefficient for this equation, which names none, got '{name}': leave "
+                "it out, or write its name into the equation"
+            )
         if name not in equation.coefficient_names:
             raise unknown_name("coefficient", name, equation.coefficient_names)
         check_number(name, value)

@@ -14,6 +14,7 @@ from ..spectral import Field
 from ..stepper import Coefficients, Stepper
 from ..surrogate import Surrogate
 
+_MOST = 10**6  # anchors, cells or substeps: beyond, it is a mistake
 PARTS = ("operator", "physics", "filter")
 
 
@@ -34,8 +35,8 @@ class Ablation:
             raise unknown_name("part to leave out", self.without, PARTS)
         for name in ("anchors", "window", "substeps", "cutoff"):
             number = getattr(self, name)
-            if number is not None and not number > 0:
-                raise SplatopError(f"expected {name} above 0, got {number:g}")
+            if number is not None and not 0 < number <= _MOST:
+                raise SplatopError(f"expected {name} above 0 and up to {_MOST:,}, got {number}")
 
     @property
     def label(self) -> str | None:

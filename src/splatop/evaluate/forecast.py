@@ -30,6 +30,8 @@ def forecast(
     """Write the start and the `steps` predicted frames of each trajectory; return how many."""
     if steps < 1:
         raise SplatopError(f"expected at least one step, got {steps}")
+    if trajectories is not None and trajectories < 1:
+        raise SplatopError(f"expected at least one trajectory, got {trajectories}")
     with open_trajectories(data) as source:
         check_model_fits(model, source)
         count = min(trajectories or source.trajectories, source.trajectories)

@@ -10,8 +10,9 @@ import numpy as np
 from .._version import __version__
 from ..benchmarks import Benchmark
 from ..data import Trajectories, reference_stepper
+from ..data.generate import check_trajectory
 from ..data.reference import draw_coefficients, initial_state, trajectory_keys
-from ..errors import SplatopError
+from ..errors import SplatopError, check_memory
 from ..stepper import rollout
 
 
@@ -39,6 +40,12 @@ class ReferenceTrajectories(Trajectories):
             )
         if not 0 <= seed < 2**32:
             raise SplatopError(f"expected a seed from 0 to 2^32 - 1, got {seed}")
+        check_trajectory((1, steps + 1, benchmark.channels, *benchmark.grid.points))
+        check_memory(
+            8 * self.trajectories * (steps + 1),  # the error at each step is kept
+            "the errors of so many trajectories",
+            "ask for fewer trajectories or steps",
+        )
         self.benchmark, self.split, self.seed = benchmark, split, seed
         self.grid, self.dt, self.fields = benchmark.grid, benchmark.dt, benchmark.fields
         self.frames = steps + 1

@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Any
 
 from .._version import __version__
-from ..data.atomic import complete_or_absent
+from ..data.atomic import write_whole
 from ..errors import SplatopError
 
 METRICS_VERSION = 1
@@ -106,8 +106,7 @@ class Metrics:
 def save_metrics(path: str | Path, metrics: Metrics) -> Path:
     """Write the JSON file, complete or not at all."""
     path = Path(path)
-    with complete_or_absent(path) as partial:
-        partial.write_text(json.dumps(metrics.as_dict(), indent=1, allow_nan=False) + "\n")
+    write_whole(path, json.dumps(metrics.as_dict(), indent=1, allow_nan=False) + "\n")
     return path
 
 

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from ..data.atomic import complete_or_absent
+from ..data.atomic import write_whole
 from .published import (
     PublishedRollout,
     published_identification,
@@ -49,8 +49,7 @@ class Table:
         paths = []
         for suffix, text in ((".md", self.markdown()), (".csv", self.csv())):
             paths.append(stem.with_name(stem.name + suffix))
-            with complete_or_absent(paths[-1]) as partial:
-                partial.write_text(text)
+            write_whole(paths[-1], text)
         return paths
 
 

@@ -1,12 +1,12 @@
 """One training loop for both stages and every baseline."""
 
 import csv
+import io
 import math
-import os
 import signal
 import threading
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -19,6 +19,7 @@ import numpy as np
 import optax
 from jaxtyping import Array, Float
 
+from ..data.atomic import write_whole
 from ..ensemble import member
 from ..errors import SplatopError
 from .checkpoints import Checkpoints
@@ -105,9 +106,12 @@ def run_stage(
     def save(step: int) -> None:
         nonlocal saved_at
         whole = stage.placement.collect(state)
-        if is_writer():
+
+        def write() -> None:
             _append_history(history, rows)
             checkpoints.save(step, whole)
+
+        from_writer(write)  # a full disk ends all processes
         rows.clear()
         saved_at = time.monotonic()
 
@@ -238,14 +242,14 @@ def _stop_requests() -> Iterator[threading.Event]:
 
 
 def _append_history(path: Path, rows: list[tuple]) -> None:
-    new = not path.exists()
-    with path.open("a", newline="") as file:
-        writer = csv.writer(file)
-        if new:
-            writer.writerow(COLUMNS)
-        writer.writerows(rows)
-        file.flush()
-        os.fsync(file.fileno())
+    before = path.read_bytes().decode() if path.exists() else _csv([COLUMNS])
+    write_whole(path, before + _csv(rows), remedy="make room there and continue with --resume")
+
+
+def _csv(rows: Iterable[Iterable[Any]]) -> str:
+    text = io.StringIO()
+    csv.writer(text).writerows(rows)
+    return text.getvalue()
 
 
 def _cut_history(path: Path, stage: str, step: int) -> None:
@@ -260,10 +264,7 @@ def _cut_history(path: Path, stage: str, step: int) -> None:
     rows = [row for row in rows if len(row) == len(COLUMNS)]
     others = [row for row in rows if row[0] != stage]
     kept = [row for row in rows if row[0] == stage and int(row[1]) <= step]
-    temporary = path.with_suffix(".partial")
-    with temporary.open("w", newline="") as file:
-        csv.writer(file).writerows([header, *others, *kept])
-    temporary.replace(path)
+    write_whole(path, _csv([header, *others, *kept]))
 
 
 def warmup_cosine(peak: float, *, warmup: int, steps: int, final: float = 0.0) -> optax.Schedule:

@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-from ..data.atomic import complete_or_absent
+from ..data.atomic import write_whole
 from ..errors import SplatopError
 
 CONFIG = "config.json"
@@ -84,8 +84,7 @@ def _remove_leftovers(folder: Path) -> None:
 
 
 def write_json(path: Path, value: Any) -> None:
-    with complete_or_absent(path) as temporary:
-        temporary.write_text(json.dumps(value, indent=2, allow_nan=False) + "\n")
+    write_whole(path, json.dumps(value, indent=2, allow_nan=False) + "\n")
 
 
 def read_json(path: Path) -> Any:

@@ -1,5 +1,6 @@
 """Training settings: a frozen value, three presets, and overrides by name."""
 
+import math
 import types
 import typing
 from collections.abc import Mapping
@@ -246,11 +247,18 @@ def _parse(name: str, text: str, kind: Any) -> Any:
             return {"true": True, "yes": True, "1": True, "false": False, "no": False, "0": False}[
                 text.lower()
             ]
-        return kind(text)
+        value = kind(text)
+        if kind is float and not math.isfinite(value):
+            raise ValueError(text)
+        return value
     except (KeyError, ValueError) as error:
         wanted = (
             "points:steps[,points:steps...]"
             if name == "phases"
             else getattr(kind, "__name__", "a comma-separated list")
         )
-        raise SplatopError(f"expected {wanted} for setting '{name}', got '{text}'") from error
+        given = text if len(text) <= 40 else f"{text[:12]}... ({len(text)} characters)"
+        finite = "a finite " if kind is float else ""
+        raise SplatopError(
+            f"expected {finite}{wanted} for setting '{name}', got '{given}'"
+        ) from error

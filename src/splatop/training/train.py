@@ -9,6 +9,7 @@ from typing import Any
 
 from .._version import __version__
 from ..ensemble import Ensemble, stack
+from ..errors import SplatopError
 from ..model import Model, save_model
 from ..spectral import Field
 from ..stepper import Stepper
@@ -151,4 +152,5 @@ class _Clock:
         try:
             yield
         finally:
-            self.add(stage, time.monotonic() - started)
+            with contextlib.suppress(SplatopError):  # a full disk is told by what it stopped
+                self.add(stage, time.monotonic() - started)

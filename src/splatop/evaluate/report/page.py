@@ -10,7 +10,7 @@ from string import Template
 
 from ..._version import __version__
 from ...data import Trajectories
-from ...data.atomic import complete_or_absent
+from ...data.atomic import write_whole
 from ...errors import SplatopError
 from ..published import published_rollout
 from .details import coefficients_section, equation_section, learned_section, settings_section
@@ -88,8 +88,7 @@ def write_report(
         settings_section(found),
     ]
     page = _page(page_title(found), sections, {"charts": charts.hover, "player": player})
-    with complete_or_absent(out) as partial:
-        partial.write_text(page, encoding="utf-8")
+    write_whole(out, page)
     return Report(out, said)
 
 
