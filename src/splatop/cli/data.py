@@ -11,7 +11,7 @@ from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, T
 
 from .. import data
 from ..benchmarks import BENCHMARKS, Benchmark, get_benchmark
-from ..equation import parse_coefficients, parse_equation
+from ..equation import parse_coefficients, parse_valued_equation
 from ..errors import SplatopError
 from ..grid import Grid
 from .app import JsonOption, app, console, errors, print_json
@@ -116,12 +116,13 @@ def generate(
         assert equation is not None
         if dt is None:
             raise SplatopError("expected --dt, the time from frame to frame, for an equation")
+        values = parse_coefficients(coefficients) if coefficients else {}
         grid = _box(dims, _points(points, dims) or (64,), tuple(_numbers(lengths) or [1.0]))
         with progress_bar("solving") as progress:
             data.solve_to_file(
-                parse_equation(equation, dims=dims),
+                parse_valued_equation(equation, dims=dims, values=values),
                 out,
-                coefficients=parse_coefficients(coefficients) if coefficients else {},
+                coefficients=values,
                 grid=grid,
                 dt=dt,
                 steps=steps or 50,

@@ -9,12 +9,13 @@ import h5py
 from ..errors import SplatopError
 from .arrays import NPY, ZIP, open_npy, open_npz
 from .complex_fields import real_fields
-from .hdf5 import SIGNATURE, open_hdf5
+from .hdf5 import SIGNATURE, error_line, open_hdf5
 from .pdebench import FlatTrajectories, GroupedTrajectories, is_flat, is_grouped
 from .seam import check_seam, without_end
 from .trajectories import Trajectories
 from .well_reader import WellTrajectories, is_well
 
+MATLAB = (b"MATLAB 5.0", b"MATLAB 7.3")
 NETCDF3 = (b"CDF\x01", b"CDF\x02", b"CDF\x05")
 ZARR = ("zarr.json", ".zgroup", ".zmetadata", ".zarray")
 
@@ -45,8 +46,8 @@ def open_trajectories(
         raise
     except Exception as error:  # whatever a damaged file makes its library raise
         raise SplatopError(
-            f"expected a whole data file, {path} cannot be read ({type(error).__name__}: {error}): "
-            "copy or generate it again"
+            f"expected a whole data file, {path} cannot be read ({type(error).__name__}: "
+            f"{error_line(error)}): copy or generate it again"
         ) from error
     try:
         if trajectories.frames < 2:
@@ -91,9 +92,12 @@ def _open(path: Path, axes: str | None, asked: dict[str, Any]) -> Trajectories:
             raise SplatopError(f"expected a data file or a Zarr store, got the folder {path}")
         return _labelled(path, axes, asked)
     with path.open("rb") as stream:
-        head = stream.read(8)
+        start = stream.read(16)
+    head = start[:8]
     if head == SIGNATURE:
         return _hdf5(path, axes, asked)
+    if start.startswith(MATLAB) or path.suffix.lower() == ".mat":
+        return _matlab(path, axes, asked)
     if head.startswith(NPY):
         return open_npy(path, axes=axes, **asked)
     if head.startswith(ZIP):
@@ -101,7 +105,7 @@ def _open(path: Path, axes: str | None, asked: dict[str, Any]) -> Trajectories:
     if head.startswith(NETCDF3):
         return _labelled(path, axes, asked)
     raise SplatopError(
-        f"expected HDF5 (The Well, PDEBench, NetCDF), NetCDF 3, Zarr, .npy or .npz, "
+        "expected HDF5 (The Well, PDEBench, NetCDF), NetCDF 3, Zarr, MATLAB, .npy or .npz, "
         f"{path} is none of them (it begins with {head!r}): convert it first"
     )
 
@@ -109,6 +113,9 @@ def _open(path: Path, axes: str | None, asked: dict[str, Any]) -> Trajectories:
 def _hdf5(path: Path, axes: str | None, asked: dict[str, Any]) -> Trajectories:
     file = open_hdf5(path)
     try:
+        if any("MATLAB_class" in item.attrs for item in file.values()):
+            file.close()
+            return _matlab(path, axes, asked)
         if is_well(file) or is_grouped(file):
             if axes is not None:
                 raise SplatopError(f"{path.name} states its axes: leave out axes '{axes}'")
@@ -139,6 +146,12 @@ def _labelled(path: Path, axes: str | None, asked: dict[str, Any]) -> Trajectori
     except BaseException:
         data.close()
         raise
+
+
+def _matlab(path: Path, axes: str | None, asked: dict[str, Any]) -> Trajectories:
+    from .matlab import open_matlab  # with xarray, as above
+
+    return open_matlab(path, axes=axes, **asked)
 
 
 def _is_netcdf(file: h5py.File) -> bool:
