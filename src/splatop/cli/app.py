@@ -2,6 +2,7 @@
 
 import json
 import sys
+import warnings
 from typing import Annotated, Any
 
 import typer
@@ -56,7 +57,9 @@ def print_json(value: Any) -> None:
 def run(application: typer.Typer) -> int:
     """Exit code of a run: 0 done, 1 a user's or the machine's mistake, 2 usage, 130 interrupted."""
     try:
-        application()
+        with warnings.catch_warnings():
+            warnings.showwarning = _show_warning
+            application()
     except SystemExit as done:
         return done.code if isinstance(done.code, int) else 0
     except KeyboardInterrupt:
@@ -66,6 +69,13 @@ def run(application: typer.Typer) -> int:
     except OSError as error:
         return _fail(f"error: {error.strerror or error}: {error.filename or ''}".rstrip(": "), 1)
     return 0
+
+
+def _show_warning(message: Warning | str, *_: object, **__: object) -> None:
+    """One line on standard error, without the place in our code."""
+    errors.print(
+        f"warning: {message}", style="yellow", markup=False, highlight=False, soft_wrap=True
+    )
 
 
 def _fail(message: str, code: int) -> int:

@@ -31,6 +31,9 @@ DtOption = Annotated[float | None, typer.Option(help="Time between frames.")]
 PeriodicOption = Annotated[
     bool, typer.Option("--periodic", help="Take the data as periodic without looking.")
 ]
+DropEndOption = Annotated[
+    bool, typer.Option("--drop-end", help="Leave out a last point that repeats the first.")
+]
 
 
 @app.command()
@@ -164,10 +167,17 @@ def inspect(
     lengths: LengthsOption = None,
     dt: DtOption = None,
     periodic: PeriodicOption = False,
+    drop_end: DropEndOption = False,
 ) -> None:
     """Say what a file holds: fields, grid, ranges, spectrum, frames that are not finite."""
     with open_data(
-        file, axes=axes, fields=fields, lengths=lengths, dt=dt, periodic=periodic
+        file,
+        axes=axes,
+        fields=fields,
+        lengths=lengths,
+        dt=dt,
+        periodic=periodic,
+        drop_end=drop_end,
     ) as trajectories:
         with progress_bar("reading") as progress:
             summary = data.summarize(trajectories, progress=progress)
@@ -188,6 +198,7 @@ def convert(
     lengths: LengthsOption = None,
     dt: DtOption = None,
     periodic: PeriodicOption = False,
+    drop_end: DropEndOption = False,
     compress: Annotated[
         bool, typer.Option("--compress", help="Smaller by a sixth, slower to sample from.")
     ] = False,
@@ -197,7 +208,13 @@ def convert(
     started = time.perf_counter()
     with (
         open_data(
-            source, axes=axes, fields=fields, lengths=lengths, dt=dt, periodic=periodic
+            source,
+            axes=axes,
+            fields=fields,
+            lengths=lengths,
+            dt=dt,
+            periodic=periodic,
+            drop_end=drop_end,
         ) as trajectories,
         progress_bar("converting") as progress,
     ):
@@ -213,6 +230,7 @@ def open_data(
     lengths: str | None = None,
     dt: float | None = None,
     periodic: bool = False,
+    drop_end: bool = False,
 ) -> data.Trajectories:
     """Open a file with the options as they come from the command line."""
     return data.open_trajectories(
@@ -222,6 +240,7 @@ def open_data(
         lengths=_numbers(lengths),
         dt=dt,
         periodic=True if periodic else None,
+        drop_end=drop_end,
     )
 
 

@@ -29,7 +29,16 @@ from ..evaluate.tables import (
 )
 from ..model import Model, load_model, shipped_models
 from .app import JsonOption, app, console, numbers_table, print_json
-from .data import open_data, progress_bar
+from .data import (
+    AxesOption,
+    DropEndOption,
+    DtOption,
+    FieldsOption,
+    LengthsOption,
+    PeriodicOption,
+    open_data,
+    progress_bar,
+)
 
 
 @app.command()
@@ -73,6 +82,12 @@ def evaluate(
     ] = False,
     json: JsonOption = False,
     out: Annotated[Path | None, typer.Option(help="Write the metrics here as well.")] = None,
+    axes: AxesOption = None,
+    fields: FieldsOption = None,
+    lengths: LengthsOption = None,
+    dt: DtOption = None,
+    periodic: PeriodicOption = False,
+    drop_end: DropEndOption = False,
 ) -> None:
     """Roll models out over held-out trajectories and compare them with the reference.
 
@@ -91,8 +106,19 @@ def evaluate(
     loaded = {name: ablate(m, ablation) for name, m in _load(models).items()}
     also = ["cost", *(["physics alone"] if physics else [])]
     also += ["representation"] if representation else []
+    opened = None
+    if data is not None:
+        opened = open_data(
+            data,
+            axes=axes,
+            fields=fields,
+            lengths=lengths,
+            dt=dt,
+            periodic=periodic,
+            drop_end=drop_end,
+        )
     with (
-        _test_set(loaded, data, steps, trajectories, points, seed) as test_set,
+        _test_set(loaded, opened, steps, trajectories, points, seed) as test_set,
         progress_bar("evaluating") as progress,
     ):
         found = evaluate_all(loaded, test_set, steps=steps, also=also, progress=progress)
@@ -171,7 +197,7 @@ def _load(paths: list[str]) -> dict[str, Model]:
 @contextlib.contextmanager
 def _test_set(
     models: dict[str, Model],
-    data: Path | None,
+    data: Trajectories | None,
     steps: int,
     trajectories: int | None,
     points: int | None,
@@ -183,7 +209,7 @@ def _test_set(
                 "expected --points only for a generated test split, got it with --data: "
                 "a file has the points it has"
             )
-        with open_data(data) as opened:
+        with data as opened:
             count = opened.trajectories if trajectories is None else trajectories
             yield SomeTrajectories(opened, range(count))
         return

@@ -16,6 +16,7 @@ from ..errors import SplatopError, unknown_name
 from .app import JsonOption, app, console, print_json
 from .data import (
     AxesOption,
+    DropEndOption,
     DtOption,
     FieldsOption,
     FileArgument,
@@ -58,12 +59,19 @@ def identify(
     lengths: LengthsOption = None,
     dt: DtOption = None,
     periodic: PeriodicOption = False,
+    drop_end: DropEndOption = False,
 ) -> None:
     """Identify coefficients from the first frames, with 95 % intervals and, if known, errors."""
     from ..identify import identify_trajectories
 
     with open_data(
-        file, axes=axes, fields=fields, lengths=lengths, dt=dt, periodic=periodic
+        file,
+        axes=axes,
+        fields=fields,
+        lengths=lengths,
+        dt=dt,
+        periodic=periodic,
+        drop_end=drop_end,
     ) as opened:
         names = tuple(n.strip() for n in unknown.split(",") if n.strip()) if unknown else None
         chosen = _equation(equation, opened, names or ())

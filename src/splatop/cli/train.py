@@ -15,6 +15,15 @@ from rich.progress import (
 
 from ..errors import SplatopError
 from .app import JsonOption, app, console, print_json
+from .data import (
+    AxesOption,
+    DropEndOption,
+    DtOption,
+    FieldsOption,
+    LengthsOption,
+    PeriodicOption,
+    open_data,
+)
 
 Benchmark = Annotated[str | None, typer.Argument(help="A benchmark (see `splatop benchmarks`).")]
 DataOption = Annotated[Path | None, typer.Option("--data", help="A file of trajectories.")]
@@ -27,13 +36,18 @@ CoefficientsOption = Annotated[
 ]
 
 
-def _problem(benchmark, data, equation, coefficients):
+def _problem(benchmark, data, equation, coefficients, **reading):
+    """`reading` are the options of `open_data`; a file that needs none is named, not opened."""
     from ..equation import parse_coefficients
     from ..training import Problem
 
+    if data is not None and any(reading.values()):
+        opened = open_data(data, **reading)
+    else:
+        opened = None if data is None else str(data)
     return Problem(
         benchmark=benchmark,
-        data=None if data is None else str(data),
+        data=opened,
         equation_text=equation,
         coefficients=parse_coefficients(coefficients) if coefficients else {},
     )
@@ -112,6 +126,12 @@ def train(
         bool,
         typer.Option("--distributed", help="One process of several (JAX cluster variables)."),
     ] = False,
+    axes: AxesOption = None,
+    fields: FieldsOption = None,
+    lengths: LengthsOption = None,
+    dt: DtOption = None,
+    periodic: PeriodicOption = False,
+    drop_end: DropEndOption = False,
 ) -> None:
     """Train a model on a benchmark, or on your own data and equation."""
     from dataclasses import replace
@@ -122,7 +142,18 @@ def train(
 
     if distributed:
         start_distributed()
-    problem = _problem(benchmark, data, equation, coefficients)
+    problem = _problem(
+        benchmark,
+        data,
+        equation,
+        coefficients,
+        axes=axes,
+        fields=fields,
+        lengths=lengths,
+        dt=dt,
+        periodic=periodic,
+        drop_end=drop_end,
+    )
     chosen = training.preset(preset, benchmark)
     chosen = replace(chosen, model=model, seed=seed, seeds=seeds, drop_terms=tuple(drop_term or ()))
     chosen = chosen.with_overrides(_overrides(settings or []))
@@ -152,6 +183,12 @@ def tune(
     equation: EquationOption = None,
     coefficients: CoefficientsOption = None,
     json: JsonOption = False,
+    axes: AxesOption = None,
+    fields: FieldsOption = None,
+    lengths: LengthsOption = None,
+    dt: DtOption = None,
+    periodic: PeriodicOption = False,
+    drop_end: DropEndOption = False,
 ) -> None:
     """Choose filter, anchors and substeps from the data and the equation, and say why."""
     import tempfile
@@ -162,7 +199,18 @@ def tune(
     from ..training import PRESETS
     from ..tune import choose_numerics
 
-    problem = _problem(benchmark, data, equation, coefficients)
+    problem = _problem(
+        benchmark,
+        data,
+        equation,
+        coefficients,
+        axes=axes,
+        fields=fields,
+        lengths=lengths,
+        dt=dt,
+        periodic=periodic,
+        drop_end=drop_end,
+    )
     with tempfile.TemporaryDirectory() as scratch:
         loaded = problem.load(PRESETS["fast"], Path(scratch))
         typical = dict(loaded.known)
@@ -199,6 +247,12 @@ def rollout(
     out: Annotated[Path, typer.Option("--out", help="The HDF5 file to write.")],
     steps: Annotated[int, typer.Option(help="Frames to predict.")] = 200,
     trajectories: Annotated[int | None, typer.Option(help="Only the first ones.")] = None,
+    axes: AxesOption = None,
+    fields: FieldsOption = None,
+    lengths: LengthsOption = None,
+    dt: DtOption = None,
+    periodic: PeriodicOption = False,
+    drop_end: DropEndOption = False,
 ) -> None:
     """Predict the frames that follow the first state of each trajectory."""
     from rich.progress import track
@@ -207,12 +261,21 @@ def rollout(
     from ..model import load_model
 
     loaded = load_model(model)
-    written = forecast(
-        loaded,
+    with open_data(
         data,
-        out,
-        steps=steps,
-        trajectories=trajectories,
-        progress=lambda items: track(items, "rollout", console=console),
-    )
+        axes=axes,
+        fields=fields,
+        lengths=lengths,
+        dt=dt,
+        periodic=periodic,
+        drop_end=drop_end,
+    ) as opened:
+        written = forecast(
+            loaded,
+            opened,
+            out,
+            steps=steps,
+            trajectories=trajectories,
+            progress=lambda items: track(items, "rollout", console=console),
+        )
     console.print(f"wrote {written} trajectories of {steps} steps: {out}", highlight=False)

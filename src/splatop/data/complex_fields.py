@@ -3,6 +3,8 @@
 import warnings
 from collections.abc import Iterable, Sequence
 
+import jax
+import jax.numpy as jnp
 import numpy as np
 
 from ..errors import SplatopError
@@ -83,6 +85,35 @@ def whole_names(fields: Sequence[str]) -> tuple[str, ...]:
         paired = stem != name and {stem + RE, stem + IM} <= held
         found.append(stem if paired else name)
     return tuple(dict.fromkeys(found))
+
+
+def as_parts(states: jax.Array, fields: Sequence[str], *, axis: int) -> jax.Array:
+    """Complex states, one channel for each complex field, as the real channels `fields`."""
+    whole = whole_names(fields)
+    if states.shape[axis] != len(whole):
+        raise SplatopError(
+            f"expected complex states with {len(whole)} channel(s), {', '.join(whole)}, got shape "
+            f"{tuple(states.shape)}: add a channel axis, or vmap over a batch"
+        )
+    found = []
+    for name in fields:
+        stem = name if name in whole else name.removesuffix(RE).removesuffix(IM)
+        channel = jnp.take(states, whole.index(stem), axis=axis)
+        found.append(channel.imag if stem != name and name.endswith(IM) else channel.real)
+    return jnp.stack(found, axis=axis)
+
+
+def as_whole(states: jax.Array, fields: Sequence[str], *, axis: int) -> jax.Array:
+    """The inverse of `as_parts`."""
+
+    def channel(name: str) -> jax.Array:
+        return jnp.take(states, tuple(fields).index(name), axis=axis)
+
+    found = [
+        channel(name) + 0j if name in fields else channel(name + RE) + 1j * channel(name + IM)
+        for name in whole_names(fields)
+    ]
+    return jnp.stack(found, axis=axis)
 
 
 def _kept(
