@@ -33,7 +33,8 @@ def parse_equation(
     `unknown` stands in front of the term, as identification needs it.
 
     A complex equation of a field psi becomes the real ones of `psi_re` and `psi_im`. A field is
-    complex where the data have these two instead of it; without data, where its right-hand side is.
+    complex where the data have these two instead of it; without data, where its right-hand side
+    has the imaginary unit in it and is not real, or becomes complex by such a field.
     In such an equation, and wherever a function of complex values or a number such as `1i` stands,
     `i` is the imaginary unit, unless it is a field or one of `coefficients` or `unknown`.
     """
@@ -49,16 +50,14 @@ def parse_equation(
         held = frozenset(n for n in names if n not in fields and {n + RE, n + IM} <= {*fields})
         _check_fields(source, names, fields, held)
     named = {*names, *(fields or ()), *(allowed or ()), *unknown}
-    parsers = partial(
-        Parser,
-        source,
-        dims=dims,
-        fields=names,
-        coefficients=allowed,
-        unit="i" not in named and (bool(held) or _marked(statements, names) or allowed is not None),
-    )
+    unit = "i" not in named and (bool(held) or _marked(statements, names) or allowed is not None)
+    parsers = partial(Parser, source, dims=dims, fields=names, coefficients=allowed, unit=unit)
+
+    def has_unit(tokens: list[Token]) -> bool:
+        return any(t.kind == "imaginary" or (unit and t.text == "i") for t in tokens)
+
     with bounded_work():
-        sides, found = _right_sides(statements, parsers, held)
+        sides, found = _right_sides(statements, parsers, held, has_unit)
     real = _real_sides(source, statements, sides, found)
     if not any(real.values()):
         raise source.error("every right-hand side is zero: nothing changes", statements[0][0].at)
@@ -138,16 +137,31 @@ def _marked(statements: list[Statement], names: tuple[str, ...]) -> bool:
 
 
 def _right_sides(
-    statements: list[Statement], parsers: Callable[..., Parser], held: frozenset[str] | None
+    statements: list[Statement],
+    parsers: Callable[..., Parser],
+    held: frozenset[str] | None,
+    has_unit: Callable[[list[Token]], bool],
 ) -> tuple[dict[str, Expression], frozenset[str]]:
     """The right-hand sides by field, and the fields that are complex.
 
-    Without data a field is taken as real until its right-hand side has an imaginary part.
+    Without data these are the ones whose right-hand side has the imaginary unit in it and is not
+    real for complex fields, and those whose right-hand side is complex because of them.
     """
+
+    def right_side(tokens: list[Token], complex_fields: frozenset[str]) -> Expression:
+        return parsers(tokens=tokens, complex_fields=complex_fields).right_side()
+
     found, again, sides = held or frozenset(), statements, {}
+    if held is None:
+        every = frozenset(left.text for left, _ in statements)
+        found = frozenset(
+            left.text
+            for left, tokens in statements
+            if has_unit(tokens) and _has_imaginary(right_side(tokens, every))
+        )
     while again:
         for left, tokens in again:
-            sides[left.text] = parsers(tokens=tokens, complex_fields=found).right_side()
+            sides[left.text] = right_side(tokens, found)
         if held is not None:
             break
         more = {left.text for left, _ in again if _has_imaginary(sides[left.text])} - found
