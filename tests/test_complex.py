@@ -38,7 +38,8 @@ def plane_waves(frames=12, trajectories=1):
 
 
 def write_npy(path, psi):
-    np.save(path, psi[:, :, 0])
+    with path.open("wb") as stream:
+        np.save(stream, psi[:, :, 0])
 
 
 def write_npz(path, psi):
