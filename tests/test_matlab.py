@@ -47,14 +47,14 @@ def save_73(path, **variables):
         stream.write(b"MATLAB 7.3 MAT-file, Platform: GLNXA64".ljust(124) + b"\x00\x02IM")
 
 
-def assert_frames(path, expected, *, length, dt, fields, **options):
-    """`expected` is `(x, t)`, or one such array for each field."""
+def assert_frames(path, *expected, length, dt, fields, **options):
+    """`expected` is one array `(x, t)` for each field."""
     with open_trajectories(path, **options) as data:
         assert data.fields == fields
         assert data.grid.lengths == pytest.approx((length,))
         assert data.dt == pytest.approx(dt)
-        expected = np.moveaxis(np.atleast_3d(np.asarray(expected).T), -1, 1)
-        np.testing.assert_array_equal(data.window(0, 0, data.frames), expected.astype(np.float32))
+        frames = np.stack([field.T for field in expected], axis=1).astype(np.float32)
+        np.testing.assert_array_equal(data.window(0, 0, data.frames), frames)
 
 
 @pytest.mark.parametrize("row", [True, False])
@@ -94,7 +94,8 @@ def test_complex_fields(tmp_path, save):
     with pytest.warns(UserWarning, match=r'"dt\(psi\) = i\*\(D\*lap\(psi\)'):
         assert_frames(
             tmp_path / "a.mat",
-            np.stack([psi.real.T, psi.imag.T]).T,
+            psi.real,
+            psi.imag,
             length=10,
             dt=0.01,
             fields=("psi_re", "psi_im"),
