@@ -19,9 +19,12 @@ MUTATED = [
     "dt(u) = div(D*u*grad(u)) + sin(2*pi*x)*exp(-u^2)",
     "dt(u) = lap(u^3 - u) - g*bilap(u) + dx(sqrt(1 + u^2))*abs(u)",
     "dt(u) = a*tanh(u)^3/(1 + b)^0.5 + d3x(lap(u))*u; dt(v) = dot(grad(u), grad(v))",
+    "dt(psi) = i*(D*lap(psi) + g*abs2(psi)*psi)",
+    "dt(u) = u + (1 + 2i*a)*lap(u) - (1 + b*i)*conj(u)^2*u; dt(v) = re(u*exp(1i*x))*im(v)",
 ]
 PIECES = [
     *"uvwabDxyzt230._[('é\n\t\x00(),;=+-*/^",
+    *("i", "1i", "2.5i", "1e-3i", "i*", "conj(", "abs2(", "re(", "im(", "real(", "imag("),
     *("pi", "1e-3", "0.5", "1e400", "99", "**", "__import__", "import", "lambda"),
     *(f"{f}(" for f in ("dt", "dx", "dy", "dz", "d2x", "d4x", "lap", "bilap", "invlap", "grad")),
     *(f"{f}(" for f in ("div", "dot", "vec", "sin", "exp", "sqrt", "abs", "tanh")),
@@ -39,6 +42,10 @@ BOMBS = [
     "dt(u) = " + "(" * 4000 + "u" + ")" * 4000,
     "dt(u) = " + "2^" * 4000 + "u",
     "dt(u) = " + ";" * 9000,
+    "dt(u) = " + "*".join(["(1i + u + x + a)"] * 300),
+    "dt(u) = abs2((1i*u + x + a + b + c)^9)",
+    "dt(u) = exp(exp(exp(exp(exp(exp(1i*u))))))",
+    "dt(a0) = 1i*a0" + "".join(f"; dt(a{k + 1}) = a{k}" for k in range(500)),
 ]
 # The algebra's own bound is about half a second; the factor is for a busy machine.
 LONGEST = 15.0
@@ -65,9 +72,9 @@ def mutated_text(rng):
 
 def random_expression(rng, depth):
     """Always grammatical, and mostly meaningful."""
-    kind = rng.randrange(9) if depth else 0
+    kind = rng.randrange(10) if depth else 0
     if kind == 0:
-        return rng.choice([*"uuvvabxy23", "pi", "0.5"])
+        return rng.choice([*"uuvvabxy23i", "pi", "0.5", "2i"])
 
     def one():
         return random_expression(rng, depth - 1)
@@ -81,6 +88,7 @@ def random_expression(rng, depth):
         6: lambda: f"{rng.choice(['sin', 'cos', 'exp', 'tanh', 'sqrt', 'abs'])}({one()})",
         7: lambda: f"{rng.choice(['dx', 'd2x', 'dy', 'lap', 'bilap', 'invlap'])}(u*x + {one()})",
         8: lambda: f"div(({one()})*grad(v + {one()}))",
+        9: lambda: f"{rng.choice(['abs2', 'conj', 're', 'im'])}({one()})",
     }[kind]()
 
 

@@ -399,7 +399,7 @@ BOX = {"dt": DT, "lengths": (LENGTH,)}
         (waves(), {**BOX, "dt": -1.0}, "positive time step"),
         (waves(), {**BOX, "fields": ("a", "b")}, "2 channel.*a, b, got 1"),
         (waves(), {**BOX, "fields": ("w",)}, "unknown field of the data 'u'"),
-        (waves() + 0j, BOX, "real numbers"),
+        (waves().astype(str), BOX, "real numbers"),
         (with_hole(), BOX, "field 'u' of trajectory 2 at step 7"),
         (waves() + np.linspace(0, 9, POINTS), BOX, "periodic along x"),
         (waves(frames=3), BOX, "more than 5 frames.*horizon=2"),

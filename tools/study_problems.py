@@ -142,9 +142,7 @@ PROBLEMS = {
         (64, 64),
         dt=0.05,
         frames=31,
-        rate=lambda ik: (
-            -0.5 * (ik[:, None] + ik[None]) + 1e-3 * (ik[:, None] ** 2 + ik[None] ** 2)
-        ),
+        rate=lambda ik: -0.5 * (ik[:, None] + ik[None]) + 1e-3 * (ik[:, None] ** 2 + ik[None] ** 2),
         rest=None,
         initial=_waves_2d,
     ),

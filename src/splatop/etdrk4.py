@@ -114,7 +114,6 @@ class Scheme(eqx.Module):
         modes = jax.lax.fori_loop(0, substeps, lambda _, v: step(v), modes)
         return from_modes(_pad(modes, self.band, self.grid.points), self.grid.points)
 
-
     def multiply(self, factors: Array, u: Field) -> Field:
         """The field with each of its modes times a factor; modes beyond the band are dropped."""
         modes = factors * _truncate(to_modes(u), self.band)
@@ -223,12 +222,7 @@ def _etdrk4(tables: Tables, nonlinear: Any, v: Modes) -> Modes:
     b = carried + _times(q, n_a)
     n_b = nonlinear(b)
     c = _times(half, a) + _times(q, 2 * n_b - n_v)
-    return (
-        _times(whole, v)
-        + _times(f1, n_v)
-        + _times(2 * f2, n_a + n_b)
-        + _times(f3, nonlinear(c))
-    )
+    return _times(whole, v) + _times(f1, n_v) + _times(2 * f2, n_a + n_b) + _times(f3, nonlinear(c))
 
 
 def _pad(modes: Array, band: tuple[int, ...], points: tuple[int, ...]) -> Array:

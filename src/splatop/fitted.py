@@ -4,6 +4,7 @@ import re
 import tempfile
 import warnings
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -15,8 +16,9 @@ import numpy as np
 
 from .benchmarks import BENCHMARKS
 from .data import Trajectories, split
+from .data.complex_fields import as_parts, as_whole
 from .data.held import as_trajectories, clock_unit, is_labelled
-from .equation import EXAMPLES, Equation, format_equation
+from .equation import EXAMPLES, Equation, format_equation, parse_equation
 from .equation.text import check_number
 from .errors import SplatopError, check_field, check_finite, is_concrete, unknown_name
 from .evaluate import Metrics, evaluate
@@ -52,6 +54,7 @@ def fit(
     origin: float | Sequence[float] | np.ndarray | None = None,
     fields: Sequence[str] | None = None,
     periodic: bool | None = None,
+    drop_end: bool = False,
     drop_terms: Sequence[str] = (),
     operator: Callable[..., Field] | None = None,
     preset: str = "fast",
@@ -70,6 +73,10 @@ def fit(
     `coefficients` are those known, the others are identified; `drop_terms` are terms that the
     physics shall not know.
 
+    Complex arrays are those of complex fields: `psi` becomes the real fields `psi_re` and `psi_im`,
+    and the equation may be written for either. `drop_end=True` leaves out a last point that repeats
+    the first; `lengths` are then those of the period.
+
     `operator` is any equinox module `u -> u` of one state to use instead of the FNO. `settings`
     replace single ones of the `preset`. `hold_out` trajectories, the last ones, are kept from
     training for the report: without it one in five, and of fewer than five the last fifth in time
@@ -83,6 +90,7 @@ def fit(
         origin=origin,
         fields=fields,
         periodic=periodic,
+        drop_end=drop_end,
         default_fields=_fields_of(equation),
     )
     text = _equation_text(equation, trajectories.grid.dims)
@@ -152,7 +160,7 @@ class Fitted:
             frames, time = self._labelled(u, 1, own)
             return frames.isel({time: 0})
         states, batched = self._checked(u)
-        return _like(_step(self.stepper, states, own, batched), u)
+        return self._like(_step(self.stepper, states, own, batched), u)
 
     def rollout(self, u0: State, steps: int, coefficients: Coefficients | None = None) -> Any:
         """The `steps` states `(T, C, *N)` that follow `u0`, or `(B, T, C, *N)` of a batch.
@@ -165,7 +173,7 @@ class Fitted:
         if is_labelled(u0):
             return self._labelled(u0, steps, own)[0]
         states, batched = self._checked(u0)
-        return _like(self._finite(_rollout(self.stepper, states, own, steps, batched)), u0)
+        return self._like(self._finite(_rollout(self.stepper, states, own, steps, batched)), u0)
 
     def identify(
         self, frames: State, *, unknown: Sequence[str] | None = None, method: str = "auto"
@@ -238,6 +246,8 @@ class Fitted:
         """The state, or states, and which of the two."""
         spec = self.model.spec
         array = jnp.asarray(u)
+        if jnp.iscomplexobj(array) and array.ndim > spec.dims:
+            array = as_parts(array, spec.fields, axis=array.ndim - spec.dims - 1)
         batched = array.ndim == spec.dims + 2
         check_field(array[0] if batched else array, dims=spec.dims, channels=len(spec.fields))
         if batched and is_concrete(array):
@@ -257,6 +267,15 @@ class Fitted:
         frames = self._finite(_rollout(self.stepper, states, coefficients, steps, batched))
         made = labelled_frames(np.asarray(frames), layout, dt=spec.dt, unit=self.clock)
         return made, layout.time
+
+    def _like(self, values: jax.Array, given: Any) -> Any:
+        """Predicted states in the form of the given one: complex, NumPy."""
+        spec = self.model.spec
+        if jnp.iscomplexobj(given):
+            values = as_whole(values, spec.fields, axis=values.ndim - spec.dims - 1)
+        return (
+            np.asarray(values) if isinstance(given, np.ndarray) and is_concrete(values) else values
+        )
 
     def _finite(self, frames: jax.Array) -> jax.Array:
         if is_concrete(frames):
@@ -283,10 +302,6 @@ def _rollout(stepper, u, coefficients, steps, batched):
         return rollout(stepper, v, coefficients, steps=steps)
 
     return jax.vmap(one)(u) if batched else one(u)
-
-
-def _like(values: jax.Array, given: Any) -> Any:
-    return np.asarray(values) if isinstance(given, np.ndarray) and is_concrete(values) else values
 
 
 def _equation_text(equation: str | Equation, dims: int) -> str:
@@ -316,5 +331,9 @@ def _fields_of(equation: str | Equation) -> tuple[str, ...]:
     """The fields that it has a left-hand side for, in their order."""
     if isinstance(equation, Equation):
         return equation.fields
-    found = re.findall(r"dt\s*\(\s*(\w+)\s*\)\s*=", _equation_text(equation, 1))
+    text = _equation_text(equation, 1)
+    for dims in (1, 2, 3):  # which of them the data have is not known yet
+        with suppress(SplatopError):
+            return parse_equation(text, dims=dims).fields
+    found = re.findall(r"dt\s*\(\s*(\w+)\s*\)\s*=", text)
     return tuple(dict.fromkeys(found)) or ("u",)

@@ -1,11 +1,24 @@
 """The periodic box and its sampling points."""
 
 import math
+import operator
+from collections.abc import Iterable
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 
 from .errors import SplatopError
+
+
+def as_number(value: Any) -> float:
+    """A plain number, which compiled code can hold fixed, also of NumPy's and JAX's."""
+    return float(np.asarray(value).reshape(()))
+
+
+def as_numbers(values: Any) -> tuple[float, ...]:
+    """`as_number` of each in a sequence or an array."""
+    return tuple(as_number(value) for value in values)
 
 
 @dataclass(frozen=True)
@@ -21,8 +34,10 @@ class Grid:
     origin: tuple[float, ...] = ()
 
     def __post_init__(self):
-        if not self.origin:
-            object.__setattr__(self, "origin", (0.0,) * len(self.points))
+        object.__setattr__(self, "points", _whole(self.points))
+        object.__setattr__(self, "lengths", as_numbers(self.lengths))
+        origin = as_numbers(self.origin) if len(self.origin) else (0.0,) * len(self.points)
+        object.__setattr__(self, "origin", origin)
         if not 1 <= len(self.points) <= 3 or len(self.points) != len(self.lengths):
             raise SplatopError(
                 "expected one number of points and one length for each of 1 to 3 axes, "
@@ -76,6 +91,13 @@ class Grid:
     def wavenumbers(self) -> tuple[np.ndarray, ...]:
         """Cycles per unit length, `mode / length`, in the layout of `rfftn`."""
         return tuple(k / length for k, length in zip(self.modes(), self.lengths, strict=True))
+
+
+def _whole(points: Iterable[Any]) -> tuple[int, ...]:
+    try:
+        return tuple(operator.index(n) for n in points)
+    except TypeError:
+        raise SplatopError(f"expected whole numbers of points, got {points}") from None
 
 
 def _broadcastable(axes: list[np.ndarray]) -> tuple[np.ndarray, ...]:

@@ -24,7 +24,7 @@ from .encoders import (
     sample_points,
 )
 from .errors import SplatopError, check_field
-from .grid import Grid
+from .grid import Grid, as_numbers
 from .render import FourierRenderer, Renderer
 from .render.fourier import band_modes, fields_of_band, fourier_modes
 from .spectral import Field, Filter, derivative_symbol, from_modes, resample, to_modes
@@ -80,7 +80,7 @@ class JetProvider(eqx.Module):
 class SpectralJets(JetProvider):
     """Derivatives of the trigonometric interpolant by FFT, filtered in the same transform."""
 
-    lengths: tuple[float, ...] = eqx.field(static=True)
+    lengths: tuple[float, ...] = eqx.field(static=True, converter=as_numbers)
     filter: Filter
 
     def __call__(self, u: Field, derivatives: Iterable[Derivative]) -> Jet:
@@ -106,7 +106,7 @@ class SplatJets(JetProvider):
     """
 
     encoder: Encoder
-    lengths: tuple[float, ...] = eqx.field(static=True)
+    lengths: tuple[float, ...] = eqx.field(static=True, converter=as_numbers)
     filter: Filter
     renderer: Renderer = FourierRenderer()
     hold_geometry: bool = eqx.field(static=True, default=False)
@@ -224,7 +224,7 @@ _STENCILS = {
 class FiniteDifferenceJets(JetProvider):
     """Central differences of accuracy 2 or 4, up to fourth derivatives, then the filter."""
 
-    lengths: tuple[float, ...] = eqx.field(static=True)
+    lengths: tuple[float, ...] = eqx.field(static=True, converter=as_numbers)
     filter: Filter
     accuracy: int = eqx.field(static=True, default=4)
 

@@ -8,7 +8,7 @@ from jaxtyping import Array
 
 from .equation import Equation
 from .errors import SplatopError, check_field
-from .grid import Grid
+from .grid import Grid, as_number
 from .jets import JetProvider, SplatJets
 from .spectral import Field, resample
 from .stepper import Coefficients, Stepper
@@ -24,7 +24,7 @@ class EmbeddedPhysics(Stepper):
 
     equation: Equation
     jets: JetProvider
-    dt: float = eqx.field(static=True)
+    dt: float = eqx.field(static=True, converter=as_number)
     substeps: int = eqx.field(static=True, default=1)
     working_grid: bool = eqx.field(static=True, default=True)
 

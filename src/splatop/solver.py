@@ -16,7 +16,7 @@ from jaxtyping import Array, Float
 from .equation import Equation, split_coefficients
 from .errors import SplatopError, check_field
 from .etdrk4 import Scheme, Tables
-from .grid import Grid
+from .grid import Grid, as_number, as_numbers
 from .initial import initial_condition as initial_condition
 from .spectral import Field
 from .stepper import Coefficients, Stepper
@@ -34,8 +34,8 @@ class ReferenceSolver(Stepper):
     """
 
     equation: Equation
-    lengths: tuple[float, ...] = eqx.field(static=True)
-    dt: float = eqx.field(static=True)
+    lengths: tuple[float, ...] = eqx.field(static=True, converter=as_numbers)
+    dt: float = eqx.field(static=True, converter=as_number)
     substeps: int = eqx.field(static=True, default=1)
 
     def __check_init__(self):
@@ -71,6 +71,7 @@ def solve(
     difference; the frame kept is the finer one. It measures the error in time, not in space: a
     warning says when the grid is too coarse for what the solution became.
     """
+    dt = as_number(dt)
     if steps < 0 or not tolerance > 0 or not dt > 0:
         raise SplatopError(
             "expected steps >= 0, a positive time step and a positive tolerance, "

@@ -13,7 +13,7 @@ from jaxtyping import Array, Float
 
 from .derivative import Derivative
 from .errors import SplatopError
-from .grid import Grid
+from .grid import Grid, as_number, as_numbers
 
 Field = Float[Array, "C *N"]
 
@@ -58,7 +58,7 @@ class Filter(eqx.Module):
 class SharpFilter(Filter):
     """Keeps `|k| <= cutoff`, drops the rest (paper, appendix B)."""
 
-    cutoff: float = eqx.field(static=True)
+    cutoff: float = eqx.field(static=True, converter=as_number)
 
     def weights(self, wavenumbers):
         return (_radius(wavenumbers) <= self.cutoff + 1e-9).astype(float)
@@ -70,8 +70,8 @@ class SharpFilter(Filter):
 class SmoothFilter(Filter):
     """Keeps `|k| <= cutoff`, then rolls off as `exp(-((k - cutoff)/width)²)` (appendix B)."""
 
-    cutoff: float = eqx.field(static=True)
-    width: float = eqx.field(static=True)
+    cutoff: float = eqx.field(static=True, converter=as_number)
+    width: float = eqx.field(static=True, converter=as_number)
 
     def weights(self, wavenumbers):
         excess = np.maximum(_radius(wavenumbers) - self.cutoff, 0.0)
@@ -88,8 +88,8 @@ class BoxFilter(Filter):
     A per-axis band suits data whose band is a box, as the paper's initial conditions are.
     """
 
-    cutoffs: tuple[float, ...] = eqx.field(static=True)
-    width: float = eqx.field(static=True, default=0.0)
+    cutoffs: tuple[float, ...] = eqx.field(static=True, converter=as_numbers)
+    width: float = eqx.field(static=True, default=0.0, converter=as_number)
 
     def weights(self, wavenumbers):
         if len(wavenumbers) != len(self.cutoffs):

@@ -15,7 +15,7 @@ import numpy as np
 from .derivative import gradient, laplacian
 from .equation import Equation
 from .errors import SplatopError, check_finite
-from .grid import Grid
+from .grid import Grid, as_number, as_numbers
 from .jets import SpectralJets
 from .numerics import Numerics, build_filter, build_jets, build_physics
 from .spectral import resample
@@ -60,6 +60,7 @@ def choose_numerics(
 ) -> Tuned:
     """Numerics for an equation and sample frames `(n, C, *N)` of its training data."""
     frames = np.asarray(frames, np.float32)
+    lengths, dt = as_numbers(lengths), as_number(dt)
     if frames.ndim != len(lengths) + 2 or len(frames) == 0:
         raise SplatopError(
             f"expected sample frames (n, C, *N) of a {len(lengths)}D field, "

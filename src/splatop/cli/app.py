@@ -2,6 +2,7 @@
 
 import json
 import sys
+import warnings
 from typing import Annotated, Any
 
 import jax
@@ -57,7 +58,9 @@ def print_json(value: Any) -> None:
 def run(application: typer.Typer) -> int:
     """Exit code of a run: 0 done, 1 a user's or the machine's mistake, 2 usage, 130 interrupted."""
     try:
-        application()
+        with warnings.catch_warnings():
+            warnings.showwarning = _show_warning
+            application()
     except SystemExit as done:
         return done.code if isinstance(done.code, int) else 0
     except KeyboardInterrupt:
@@ -81,6 +84,13 @@ def run(application: typer.Typer) -> int:
             1,
         )
     return 0
+
+
+def _show_warning(message: Warning | str, *_: object, **__: object) -> None:
+    """One line on standard error, without the place in our code."""
+    errors.print(
+        f"warning: {message}", style="yellow", markup=False, highlight=False, soft_wrap=True
+    )
 
 
 def _fail(message: str, code: int) -> int:

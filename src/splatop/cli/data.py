@@ -11,7 +11,7 @@ from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, T
 
 from .. import data
 from ..benchmarks import BENCHMARKS, Benchmark, get_benchmark
-from ..equation import parse_coefficients, parse_equation
+from ..equation import parse_coefficients, parse_valued_equation
 from ..errors import SplatopError
 from ..grid import Grid
 from .app import JsonOption, app, console, errors, print_json
@@ -35,6 +35,9 @@ OriginOption = Annotated[
 DtOption = Annotated[float | None, typer.Option(help="Time between frames.")]
 PeriodicOption = Annotated[
     bool, typer.Option("--periodic", help="Take the data as periodic without looking.")
+]
+DropEndOption = Annotated[
+    bool, typer.Option("--drop-end", help="Leave out a last point that repeats the first.")
 ]
 
 
@@ -124,6 +127,7 @@ def generate(
         assert equation is not None
         if dt is None:
             raise SplatopError("expected --dt, the time from frame to frame, for an equation")
+        values = parse_coefficients(coefficients) if coefficients else {}
         grid = _box(
             dims,
             _points(points, dims) or (64,),
@@ -132,9 +136,9 @@ def generate(
         )
         with progress_bar("solving") as progress:
             data.solve_to_file(
-                parse_equation(equation, dims=dims),
+                parse_valued_equation(equation, dims=dims, values=values),
                 out,
-                coefficients=parse_coefficients(coefficients) if coefficients else {},
+                coefficients=values,
                 grid=grid,
                 dt=dt,
                 steps=50 if steps is None else steps,
@@ -197,6 +201,7 @@ def inspect(
     origin: OriginOption = None,
     dt: DtOption = None,
     periodic: PeriodicOption = False,
+    drop_end: DropEndOption = False,
 ) -> None:
     """Say what a file holds: fields, grid, ranges, spectrum, frames that are not finite."""
     with open_data(
@@ -207,6 +212,7 @@ def inspect(
         origin=origin,
         dt=dt,
         periodic=periodic,
+        drop_end=drop_end,
     ) as trajectories:
         with progress_bar("reading") as progress:
             summary = data.summarize(trajectories, progress=progress)
@@ -228,6 +234,7 @@ def convert(
     origin: OriginOption = None,
     dt: DtOption = None,
     periodic: PeriodicOption = False,
+    drop_end: DropEndOption = False,
     compress: Annotated[
         bool, typer.Option("--compress", help="Smaller by a sixth, slower to sample from.")
     ] = False,
@@ -244,6 +251,7 @@ def convert(
             origin=origin,
             dt=dt,
             periodic=periodic,
+            drop_end=drop_end,
         ) as trajectories,
         progress_bar("converting") as progress,
     ):
@@ -251,8 +259,12 @@ def convert(
     _report_written(out, started)
 
 
-def open_data(
-    file: Path,
+def open_data(file: Path, **options: Any) -> data.Trajectories:
+    """Open a file with the options as they come from the command line."""
+    return data.open_trajectories(file, **reading(**options))
+
+
+def reading(
     *,
     axes: str | None = None,
     fields: str | None = None,
@@ -260,17 +272,19 @@ def open_data(
     origin: str | None = None,
     dt: float | None = None,
     periodic: bool = False,
-) -> data.Trajectories:
-    """Open a file with the options as they come from the command line."""
-    return data.open_trajectories(
-        file,
-        axes=axes,
-        fields=_names(fields),
-        lengths=_numbers(lengths, "lengths"),
-        origin=_numbers(origin, "an origin"),
-        dt=dt,
-        periodic=True if periodic else None,
-    )
+    drop_end: bool = False,
+) -> dict[str, Any]:
+    """How a file is to be read: those arguments of `open_trajectories` that were given."""
+    asked = {
+        "axes": axes,
+        "fields": _names(fields),
+        "lengths": _numbers(lengths, "lengths"),
+        "origin": _numbers(origin, "an origin"),
+        "dt": dt,
+        "periodic": True if periodic else None,
+        "drop_end": True if drop_end else None,
+    }
+    return {name: value for name, value in asked.items() if value is not None}
 
 
 @contextlib.contextmanager

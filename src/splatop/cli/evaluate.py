@@ -32,7 +32,17 @@ from ..model import Model, load_model, shipped_models
 from ..training.problem import reported_data
 from ..training.run_folder import CONFIG, read_json
 from .app import JsonOption, app, console, errors, numbers_table, print_json
-from .data import open_data, progress_bar
+from .data import (
+    AxesOption,
+    DropEndOption,
+    DtOption,
+    FieldsOption,
+    LengthsOption,
+    OriginOption,
+    PeriodicOption,
+    open_data,
+    progress_bar,
+)
 
 
 @app.command()
@@ -81,6 +91,13 @@ def evaluate(
     ] = False,
     json: JsonOption = False,
     out: Annotated[Path | None, typer.Option(help="Write the metrics here as well.")] = None,
+    axes: AxesOption = None,
+    fields: FieldsOption = None,
+    lengths: LengthsOption = None,
+    origin: OriginOption = None,
+    dt: DtOption = None,
+    periodic: PeriodicOption = False,
+    drop_end: DropEndOption = False,
 ) -> None:
     """Roll models out over held-out trajectories and compare them with the reference.
 
@@ -99,8 +116,21 @@ def evaluate(
     loaded = {name: ablate(m, ablation) for name, m in _load(models).items()}
     also = ["cost", *(["physics alone"] if physics else [])]
     also += ["representation"] if representation else []
+    source = None
+    if data is not None:
+        opened = open_data(
+            data,
+            axes=axes,
+            fields=fields,
+            lengths=lengths,
+            origin=origin,
+            dt=dt,
+            periodic=periodic,
+            drop_end=drop_end,
+        )
+        source = data, opened
     with (
-        _test_set(models, loaded, data, steps, trajectories, points, seed) as test_set,
+        _test_set(models, loaded, source, steps, trajectories, points, seed) as test_set,
         progress_bar("evaluating") as progress,
     ):
         steps = min(STEPS, test_set.frames - 1) if steps is None else steps
@@ -180,24 +210,25 @@ def _load(paths: list[str]) -> dict[str, Model]:
 def _test_set(
     paths: list[str],
     models: dict[str, Model],
-    data: Path | None,
+    source: tuple[Path, Trajectories] | None,
     steps: int | None,
     trajectories: int | None,
     points: int | None,
     seed: int,
 ) -> Iterator[Trajectories]:
-    if data is not None:
+    if source is not None:
         if points is not None:
             raise SplatopError(
                 "expected --points only for a generated test split, got it with --data: "
                 "a file has the points it has"
             )
-        with open_data(data) as opened:
-            seen = any(_is_training_file(path, data) for path in paths)
+        file, data = source
+        with data as opened:
+            seen = any(_is_training_file(path, file) for path in paths)
             if seen:
                 errors.print(
-                    f"{data} is what the model was trained on: leave --data out to evaluate on "
-                    "what was held out of it",
+                    f"{file} is what the model was trained on: leave --data out to "
+                    "evaluate on what was held out of it",
                     style="yellow",
                     highlight=False,
                     soft_wrap=True,

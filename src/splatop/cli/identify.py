@@ -16,6 +16,7 @@ from ..errors import SplatopError, unknown_name
 from .app import JsonOption, app, console, print_json
 from .data import (
     AxesOption,
+    DropEndOption,
     DtOption,
     FieldsOption,
     FileArgument,
@@ -75,6 +76,7 @@ def identify(
     origin: OriginOption = None,
     dt: DtOption = None,
     periodic: PeriodicOption = False,
+    drop_end: DropEndOption = False,
 ) -> None:
     """Identify coefficients from frames, with 95 % intervals and whether to trust them."""
     from ..identify import chosen_frames, identify_trajectories
@@ -87,6 +89,7 @@ def identify(
         origin=origin,
         dt=dt,
         periodic=periodic,
+        drop_end=drop_end,
     ) as opened:
         wanted, starts = _unknown(unknown)
         names = tuple(wanted) if unknown else None
@@ -170,9 +173,7 @@ def _equation(text: str | None, data: Trajectories, unknown: tuple[str, ...]) ->
     return parse_equation(text, dims=data.grid.dims, fields=data.fields, unknown=unknown)
 
 
-def _selected(
-    data: Trajectories, count: int | None, *, noise: tuple[float, int]
-) -> Trajectories:
+def _selected(data: Trajectories, count: int | None, *, noise: tuple[float, int]) -> Trajectories:
     """The data itself, or a copy of some trajectories with noise added."""
     from ..identify import add_noise
 

@@ -6,6 +6,16 @@ from typing import Annotated
 import typer
 
 from .app import app, console
+from .data import (
+    AxesOption,
+    DropEndOption,
+    DtOption,
+    FieldsOption,
+    LengthsOption,
+    OriginOption,
+    PeriodicOption,
+    open_data,
+)
 
 
 @app.command()
@@ -24,14 +34,33 @@ def report(
     trajectory: Annotated[
         int | None, typer.Option(help="Which one to play; else the median one.")
     ] = None,
+    axes: AxesOption = None,
+    fields: FieldsOption = None,
+    lengths: LengthsOption = None,
+    origin: OriginOption = None,
+    dt: DtOption = None,
+    periodic: PeriodicOption = False,
+    drop_end: DropEndOption = False,
 ) -> None:
     """Write one HTML page about runs, complete in itself: open it from the file."""
     from ..evaluate.report import write_report
 
     if out is None:
         out = runs[0] / "report.html" if len(runs) == 1 else Path("report.html")
+    opened = None
+    if data is not None:
+        opened = open_data(
+            data,
+            axes=axes,
+            fields=fields,
+            lengths=lengths,
+            origin=origin,
+            dt=dt,
+            periodic=periodic,
+            drop_end=drop_end,
+        )
     written = write_report(
-        runs, out, data=data, trajectory=trajectory, say=lambda text: _print(f"{text} ...")
+        runs, out, data=opened, trajectory=trajectory, say=lambda text: _print(f"{text} ...")
     )
     _print(written.verdict.headline)
     _print(f"wrote {written.path} ({written.path.stat().st_size / 1e6:.1f} MB)")

@@ -15,6 +15,17 @@ from rich.progress import (
 
 from ..errors import SplatopError
 from .app import JsonOption, app, console, print_json
+from .data import (
+    AxesOption,
+    DropEndOption,
+    DtOption,
+    FieldsOption,
+    LengthsOption,
+    OriginOption,
+    PeriodicOption,
+    open_data,
+    reading,
+)
 
 Benchmark = Annotated[str | None, typer.Argument(help="A benchmark (see `splatop benchmarks`).")]
 DataOption = Annotated[Path | None, typer.Option("--data", help="A file of trajectories.")]
@@ -27,13 +38,15 @@ CoefficientsOption = Annotated[
 ]
 
 
-def _problem(benchmark, data, equation, coefficients, hold_out=None):
+def _problem(benchmark, data, equation, coefficients, *, hold_out=None, **options):
+    """`options` are those of `open_data`."""
     from ..equation import parse_coefficients
     from ..training import Problem
 
     return Problem(
         benchmark=benchmark,
         data=None if data is None else str(data),
+        reading=reading(**options) if data is not None else {},
         equation_text=equation,
         coefficients=parse_coefficients(coefficients) if coefficients else {},
         hold_out=hold_out,
@@ -120,6 +133,13 @@ def train(
         bool,
         typer.Option("--distributed", help="One process of several (JAX cluster variables)."),
     ] = False,
+    axes: AxesOption = None,
+    fields: FieldsOption = None,
+    lengths: LengthsOption = None,
+    origin: OriginOption = None,
+    dt: DtOption = None,
+    periodic: PeriodicOption = False,
+    drop_end: DropEndOption = False,
 ) -> None:
     """Train a model on a benchmark, or on your own data and equation."""
     from dataclasses import replace
@@ -130,7 +150,20 @@ def train(
 
     if distributed:
         start_distributed()
-    problem = _problem(benchmark, data, equation, coefficients, hold_out)
+    problem = _problem(
+        benchmark,
+        data,
+        equation,
+        coefficients,
+        hold_out=hold_out,
+        axes=axes,
+        fields=fields,
+        lengths=lengths,
+        origin=origin,
+        dt=dt,
+        periodic=periodic,
+        drop_end=drop_end,
+    )
     chosen = training.preset(preset, benchmark)
     chosen = replace(chosen, model=model, seed=seed, seeds=seeds, drop_terms=tuple(drop_term or ()))
     chosen = chosen.with_overrides(_overrides(settings or []))
@@ -161,6 +194,13 @@ def tune(
     equation: EquationOption = None,
     coefficients: CoefficientsOption = None,
     json: JsonOption = False,
+    axes: AxesOption = None,
+    fields: FieldsOption = None,
+    lengths: LengthsOption = None,
+    origin: OriginOption = None,
+    dt: DtOption = None,
+    periodic: PeriodicOption = False,
+    drop_end: DropEndOption = False,
 ) -> None:
     """Choose filter, anchors and substeps from the data and the equation, and say why."""
     import tempfile
@@ -171,7 +211,19 @@ def tune(
     from ..training import PRESETS
     from ..tune import choose_numerics
 
-    problem = _problem(benchmark, data, equation, coefficients)
+    problem = _problem(
+        benchmark,
+        data,
+        equation,
+        coefficients,
+        axes=axes,
+        fields=fields,
+        lengths=lengths,
+        origin=origin,
+        dt=dt,
+        periodic=periodic,
+        drop_end=drop_end,
+    )
     with tempfile.TemporaryDirectory() as scratch:
         loaded = problem.load(PRESETS["fast"], Path(scratch))
         typical = dict(loaded.known)
@@ -208,6 +260,13 @@ def rollout(
     out: Annotated[Path, typer.Option("--out", help="The HDF5 file to write.")],
     steps: Annotated[int, typer.Option(help="Frames to predict.")] = 200,
     trajectories: Annotated[int | None, typer.Option(help="Only the first ones.")] = None,
+    axes: AxesOption = None,
+    fields: FieldsOption = None,
+    lengths: LengthsOption = None,
+    origin: OriginOption = None,
+    dt: DtOption = None,
+    periodic: PeriodicOption = False,
+    drop_end: DropEndOption = False,
 ) -> None:
     """Predict the frames that follow the first state of each trajectory."""
     from rich.progress import track
@@ -216,12 +275,22 @@ def rollout(
     from ..model import load_model
 
     loaded = load_model(model)
-    written = forecast(
-        loaded,
+    with open_data(
         data,
-        out,
-        steps=steps,
-        trajectories=trajectories,
-        progress=lambda items: track(items, "rollout", console=console),
-    )
+        axes=axes,
+        fields=fields,
+        lengths=lengths,
+        origin=origin,
+        dt=dt,
+        periodic=periodic,
+        drop_end=drop_end,
+    ) as opened:
+        written = forecast(
+            loaded,
+            opened,
+            out,
+            steps=steps,
+            trajectories=trajectories,
+            progress=lambda items: track(items, "rollout", console=console),
+        )
     console.print(f"wrote {written} trajectories of {steps} steps: {out}", highlight=False)

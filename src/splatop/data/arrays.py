@@ -14,9 +14,9 @@ from .axes import (
     SPATIAL,
     as_lengths,
     as_origin,
-    check_real,
     choose_fields,
     common_shape,
+    is_complex,
     name_channels,
     need,
     parse_axes,
@@ -59,6 +59,11 @@ class AxesTrajectories(Trajectories):
             need(dt, "the time step", "give dt (--dt)", source),
             name_channels(fields, channels, source),
             {},
+        )
+        self.complex_fields = tuple(
+            name
+            for index, name in enumerate(self.fields)
+            if np.iscomplexobj(arrays[0 if "c" in axes else index])
         )
         self.attributes = dict(attributes)
 
@@ -143,7 +148,7 @@ def _load_npy(path: Path) -> np.ndarray:
         array = np.load(path, mmap_mode="r", allow_pickle=False)
     except ValueError as error:
         raise _refused(path, str(error)) from error
-    check_real(array.dtype, "the array", path.name)
+    is_complex(array.dtype, "the array", path.name)
     return array
 
 
@@ -156,7 +161,7 @@ def _load_npz(path: Path) -> dict[str, np.ndarray]:
     if not arrays:
         raise SplatopError(f"{path.name}: expected at least one array, got none")
     for name, array in arrays.items():
-        check_real(array.dtype, f"'{name}'", path.name)
+        is_complex(array.dtype, f"'{name}'", path.name)
     return arrays
 
 

@@ -1,4 +1,4 @@
-"""Axes of a file: their order, their spacing, and whether they close periodically."""
+"""Axes of a file: their order and their spacing; its fields and what they may hold."""
 
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, TypeVar
@@ -6,7 +6,6 @@ from typing import Any, TypeVar
 import numpy as np
 
 from ..errors import SplatopError, unknown_name
-from .trajectories import Trajectories
 
 T = TypeVar("T")
 
@@ -33,13 +32,13 @@ def parse_axes(axes: str, rank: int, *, source: str) -> str:
 
 
 def to_standard(block: np.ndarray, axes: str) -> np.ndarray:
-    """A block with named axes, without b, as `(T, C, X[, Y[, Z]])` in float32."""
+    """A block with named axes, without b, as `(T, C, X[, Y[, Z]])` in single precision."""
     wanted = "tc" + "".join(letter for letter in SPATIAL if letter in axes)
     if "c" not in axes:
         block, axes = block[..., None], axes + "c"
     with np.errstate(over="ignore"):  # what is too large becomes infinite, and is told so
         return np.transpose(block, [axes.index(letter) for letter in wanted]).astype(
-            np.float32, copy=False
+            np.complex64 if np.iscomplexobj(block) else np.float32, copy=False
         )
 
 
@@ -70,11 +69,11 @@ def as_lengths(lengths: float | Sequence[float] | None, dims: int) -> tuple[floa
     """One length for all axes, or one for each."""
     if lengths is None:
         return None
-    values = (lengths,) * dims if isinstance(lengths, int | float) else tuple(lengths)
+    values = tuple(float(value) for value in np.ravel(np.asarray(lengths, float)))
     values = values * dims if len(values) == 1 else values
     if len(values) != dims:
         raise SplatopError(f"expected 1 or {dims} lengths for {dims}D data, got {values}")
-    return tuple(float(value) for value in values)
+    return values
 
 
 def as_origin(
@@ -100,41 +99,6 @@ def first_coordinate(along: np.ndarray | None, count: int) -> float:
     return float(along[0]) if np.isfinite(along[0]) else 0.0
 
 
-def check_seam(trajectories: Trajectories) -> None:
-    """Refuse data that does not close periodically, for files that do not say if it does.
-
-    The step from the last point to the first should look like any step between neighbours.
-    """
-    frames = [
-        trajectories.states(b, t, 1)[0]
-        for b in {0, trajectories.trajectories - 1}
-        for t in {0, trajectories.frames - 1}
-    ]
-    states = np.nan_to_num(np.concatenate(frames), posinf=0.0, neginf=0.0).astype(float)
-    for axis in range(trajectories.grid.dims):
-        lines = np.moveaxis(states, axis + 1, 0)
-        steps = np.sqrt(
-            np.mean(np.square(np.roll(lines, -1, 0) - lines), tuple(range(1, lines.ndim)))
-        )
-        inner, seam = steps[:-1].max(initial=0.0), steps[-1]
-        name = SPATIAL[axis]
-        if inner == 0:
-            continue
-        if seam > 3 * inner:
-            raise SplatopError(
-                f"{trajectories.source}: expected data periodic along {name}; the file does not "
-                f"say, and the jump from its last point to its first is {seam / inner:.0f} times "
-                "the largest step between neighbours: only periodic boxes are supported "
-                "(pass periodic=True, or --periodic, if it is one all the same)"
-            )
-        if seam < 1e-6 * inner:
-            raise SplatopError(
-                f"{trajectories.source}: expected each point of the period once; the last point "
-                f"along {name} repeats the first: drop the last point (or pass periodic=True, or "
-                "--periodic, if both are points of their own)"
-            )
-
-
 def choose_fields(wanted: Sequence[str] | None, available: Iterable[str]) -> tuple[str, ...]:
     """The fields asked for, or all there are."""
     available = tuple(available)
@@ -152,6 +116,14 @@ def common_shape(shapes: Mapping[str, tuple[int, ...]], source: str) -> tuple[in
             "or repair the file"
         )
     return next(iter(shapes.values()))
+
+
+def is_complex(dtype: Any, what: str, source: str) -> bool:
+    """Whether the numbers are complex; text and objects are refused."""
+    if np.issubdtype(dtype, np.complexfloating):
+        return True
+    check_real(dtype, what, source)
+    return False
 
 
 def check_real(dtype: Any, what: str, source: str) -> None:

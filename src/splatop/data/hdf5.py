@@ -24,6 +24,12 @@ def open_hdf5(path: Path) -> h5py.File:
         ) from error
 
 
+def error_line(error: BaseException) -> str:
+    """What a library says of a file, short and without the file's own bytes."""
+    lines = str(error).splitlines() or [type(error).__name__]
+    return "".join(c if c.isprintable() else "?" for c in lines[0])[:160]
+
+
 def datasets(parent: h5py.Group) -> dict[str, h5py.Dataset]:
     return {name: item for name, item in parent.items() if isinstance(item, h5py.Dataset)}
 

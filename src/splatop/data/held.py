@@ -9,8 +9,10 @@ import numpy as np
 
 from ..errors import SplatopError
 from ..grid import Grid
-from .axes import as_lengths, as_origin, check_real, check_seam, need
-from .open import open_trajectories
+from .axes import as_lengths, as_origin, is_complex, need
+from .complex_fields import real_array, real_fields, whole_names
+from .open import closed, open_trajectories
+from .seam import without_end
 from .trajectories import ArrayTrajectories, Trajectories, in_memory
 
 _SOURCE = "data"
@@ -24,11 +26,13 @@ def as_trajectories(
     origin: float | Sequence[float] | np.ndarray | None = None,
     fields: Sequence[str] | None = None,
     periodic: bool | None = None,
+    drop_end: bool = False,
     default_fields: Sequence[str] = ("u",),
 ) -> Trajectories:
     """Trajectories from an array `([B,] T, C, *N)`, xarray, a path, or trajectories themselves.
 
-    `default_fields` name the channels of arrays that say nothing about them.
+    `default_fields` name the channels of arrays that say nothing about them. A complex channel
+    `psi` becomes the fields `psi_re` and `psi_im`; `drop_end` leaves out a repeated last point.
     """
     sides: float | list[float] | None = (
         None if lengths is None else np.asarray(lengths, float).tolist()
@@ -40,10 +44,16 @@ def as_trajectories(
                 "expected dt, lengths, origin and fields only for arrays, got them with "
                 "trajectories, which state their own: leave them out"
             )
-        return data
+        return without_end(data, keep_lengths=False) if drop_end else data
     if isinstance(data, str | Path):
         return open_trajectories(
-            data, dt=dt, lengths=sides, origin=corner, fields=fields, periodic=periodic
+            data,
+            dt=dt,
+            lengths=sides,
+            origin=corner,
+            fields=fields,
+            periodic=periodic,
+            drop_end=drop_end,
         )
     if is_labelled(data):
         trajectories = _from_labelled(data, dt, sides, corner, fields, default_fields)
@@ -59,8 +69,12 @@ def as_trajectories(
         raise SplatopError(f"expected at least two frames, got {trajectories.frames}")
     for index in range(trajectories.trajectories):
         trajectories.window(index, 0, trajectories.frames)  # refuses what is not finite
-    if trajectories.attributes.get("boundary_conditions") != "periodic" and not periodic:
-        check_seam(trajectories)
+    trajectories = closed(
+        trajectories,
+        periodic=periodic or None,
+        drop_end=drop_end,
+        keep_lengths=lengths is not None,
+    )
     return in_memory(trajectories)
 
 
@@ -92,7 +106,8 @@ def from_array(
     fields: Sequence[str],
 ) -> ArrayTrajectories:
     array = np.asarray(data)
-    check_real(array.dtype, "the array", _SOURCE)
+    parts = is_complex(array.dtype, "the array", _SOURCE)
+    fields = whole_names(fields) if parts else tuple(fields)
     dims = _dims(array.shape, lengths)
     if not 1 <= dims <= 3 or array.ndim not in (dims + 2, dims + 3):
         raise SplatopError(
@@ -108,9 +123,11 @@ def from_array(
             f"array of shape {np.shape(data)}, read as ([B,] T, C, *N): name the fields in their "
             "order, or move the channel axis"
         )
+    if parts:
+        array, fields = real_array(array, fields, axis=2, source=_SOURCE)
     grid = Grid(tuple(array.shape[3:]), given, as_origin(origin, dims) or ())
     about = {"source": _SOURCE, "format": "array"}
-    return ArrayTrajectories(array, grid, dt=step, fields=tuple(fields), attributes=about)
+    return ArrayTrajectories(array, grid, dt=step, fields=fields, attributes=about)
 
 
 def _dims(shape: tuple[int, ...], lengths: float | Sequence[float] | None) -> int:
@@ -148,9 +165,10 @@ def _from_labelled(
         elif fields is not None:
             name = fields[0]
         data = data.to_dataset(name=name)
-    return LabelledTrajectories(
+    opened = LabelledTrajectories(
         data, fields=fields, lengths=lengths, dt=dt, origin=origin, source=_SOURCE
     )
+    return real_fields(opened)
 
 
 def _unlabelled(data: Any, names: Sequence[str]) -> Sequence[str] | None:

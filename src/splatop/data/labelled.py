@@ -13,10 +13,10 @@ from .axes import (
     SPATIAL,
     as_lengths,
     as_origin,
-    check_real,
     choose_fields,
     common_shape,
     first_coordinate,
+    is_complex,
     name_channels,
     need,
     parse_axes,
@@ -71,8 +71,11 @@ class LabelledTrajectories(Trajectories):
         self._data = data
         states = _states(data, axes, source)
         self._variables, self.fields = _channels(states, fields, source)
-        for variable in self._variables:
-            check_real(variable.data.dtype, f"'{variable.data.name}'", source)
+        found = [
+            is_complex(variable.data.dtype, f"'{variable.data.name}'", source)
+            for variable in self._variables
+        ]
+        self.complex_fields = _complex_fields(self.fields, found)
         first = self._variables[0]
         letters = sorted(first.axes)
         common_shape(
@@ -167,6 +170,13 @@ def _channels(
     return [variable], name_channels(fields, variable.shape["c"], source)
 
 
+def _complex_fields(fields: tuple[str, ...], found: list[bool]) -> tuple[str, ...]:
+    """Those of complex variables; one variable may hold all fields."""
+    if len(found) == 1:
+        return fields if found[0] else ()
+    return tuple(name for name, one in zip(fields, found, strict=True) if one)
+
+
 def _spacing(variable: _Variable, letter: str, what: str, source: str) -> float:
     name = variable.dimension(letter)
     along = variable.coordinate(letter)
@@ -197,7 +207,9 @@ def _coefficients(
     return {
         str(name): np.broadcast_to(np.asarray(variable.values, float), (trajectories,))
         for name, variable in data.data_vars.items()
-        if variable.dims in ((), batch) and np.issubdtype(variable.dtype, np.number)
+        if variable.dims in ((), batch)
+        and np.issubdtype(variable.dtype, np.number)
+        and not np.issubdtype(variable.dtype, np.complexfloating)
     }
 
 

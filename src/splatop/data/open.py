@@ -8,12 +8,14 @@ import h5py
 
 from ..errors import SplatopError
 from .arrays import NPY, ZIP, open_npy, open_npz
-from .axes import check_seam
-from .hdf5 import SIGNATURE, open_hdf5
+from .complex_fields import real_fields
+from .hdf5 import SIGNATURE, error_line, open_hdf5
 from .pdebench import FlatTrajectories, GroupedTrajectories, is_flat, is_grouped
+from .seam import check_seam, without_end
 from .trajectories import Trajectories
 from .well_reader import WellTrajectories, is_well
 
+MATLAB = (b"MATLAB 5.0", b"MATLAB 7.3")
 NETCDF3 = (b"CDF\x01", b"CDF\x02", b"CDF\x05")
 ZARR = ("zarr.json", ".zgroup", ".zmetadata", ".zarray")
 
@@ -27,6 +29,7 @@ def open_trajectories(
     dt: float | None = None,
     origin: float | Sequence[float] | None = None,
     periodic: bool | None = None,
+    drop_end: bool = False,
 ) -> Trajectories:
     """Open a file of trajectories; windows are read when they are asked for.
 
@@ -34,7 +37,8 @@ def open_trajectories(
     of the `fields`, the side `lengths` of the box, the time step `dt`; and the `origin` that the
     axes begin at, which is 0 unless the file has coordinates. Given values replace the file's. If
     the file does not state its boundary condition, the data is checked to close periodically;
-    `periodic=True` says so instead.
+    `periodic=True` says so instead. `drop_end=True` leaves out a last point that repeats the first.
+    A complex field `psi` becomes the two real ones `psi_re` and `psi_im`.
     """
     path = Path(path)
     asked = {"fields": fields, "lengths": lengths, "dt": dt, "origin": origin}
@@ -44,23 +48,41 @@ def open_trajectories(
         raise
     except Exception as error:  # whatever a damaged file makes its library raise
         raise SplatopError(
-            f"expected a whole data file, {path} cannot be read ({type(error).__name__}: {error}): "
-            "copy or generate it again"
+            f"expected a whole data file, {path} cannot be read ({type(error).__name__}: "
+            f"{error_line(error)}): copy or generate it again"
         ) from error
     try:
         if trajectories.frames < 2:
             raise SplatopError(f"{path.name}: expected at least two frames, got one")
-        if trajectories.attributes.get("boundary_conditions") != "periodic":
-            if periodic is False:
-                raise SplatopError(f"{path.name}: expected periodic data: no other is supported")
-            if periodic is None:
-                check_seam(trajectories)
-            trajectories.attributes["boundary_conditions"] = (
-                "periodic (as told)" if periodic else "periodic (not stated, the data closes)"
-            )
+        trajectories = real_fields(trajectories)
+        trajectories = closed(
+            trajectories,
+            periodic=periodic,
+            drop_end=drop_end,
+            keep_lengths=lengths is not None,
+        )
     except BaseException:
         trajectories.close()
         raise
+    return trajectories
+
+
+def closed(
+    trajectories: Trajectories, *, periodic: bool | None, drop_end: bool, keep_lengths: bool
+) -> Trajectories:
+    """The data as a period of a periodic field: refused if it is none, without a repeated end."""
+    stated = trajectories.attributes.get("boundary_conditions") == "periodic"
+    if periodic is False and not stated:
+        raise SplatopError(f"{trajectories.source}: expected periodic data: no other is supported")
+    if drop_end:
+        trajectories = without_end(trajectories, keep_lengths=keep_lengths)
+    # The Well's flag is about the points that it stores.
+    if not stated or trajectories.attributes.get("format") != "the_well":
+        check_seam(trajectories, periodic=stated or periodic)
+    if not stated:
+        trajectories.attributes["boundary_conditions"] = (
+            "periodic (as told)" if periodic else "periodic (not stated, the data closes)"
+        )
     return trajectories
 
 
@@ -72,9 +94,12 @@ def _open(path: Path, axes: str | None, asked: dict[str, Any]) -> Trajectories:
             raise SplatopError(f"expected a data file or a Zarr store, got the folder {path}")
         return _labelled(path, axes, asked)
     with path.open("rb") as stream:
-        head = stream.read(8)
+        start = stream.read(16)
+    head = start[:8]
     if head == SIGNATURE:
         return _hdf5(path, axes, asked)
+    if start.startswith(MATLAB) or path.suffix.lower() == ".mat":
+        return _matlab(path, axes, asked)
     if head.startswith(NPY):
         return open_npy(path, axes=axes, **asked)
     if head.startswith(ZIP):
@@ -82,7 +107,7 @@ def _open(path: Path, axes: str | None, asked: dict[str, Any]) -> Trajectories:
     if head.startswith(NETCDF3):
         return _labelled(path, axes, asked)
     raise SplatopError(
-        f"expected HDF5 (The Well, PDEBench, NetCDF), NetCDF 3, Zarr, .npy or .npz, "
+        "expected HDF5 (The Well, PDEBench, NetCDF), NetCDF 3, Zarr, MATLAB, .npy or .npz, "
         f"{path} is none of them (it begins with {head!r}): convert it first"
     )
 
@@ -90,6 +115,9 @@ def _open(path: Path, axes: str | None, asked: dict[str, Any]) -> Trajectories:
 def _hdf5(path: Path, axes: str | None, asked: dict[str, Any]) -> Trajectories:
     file = open_hdf5(path)
     try:
+        if any("MATLAB_class" in item.attrs for item in file.values()):
+            file.close()
+            return _matlab(path, axes, asked)
         if is_well(file) or is_grouped(file):
             if axes is not None:
                 raise SplatopError(f"{path.name} states its axes: leave out axes '{axes}'")
@@ -120,6 +148,12 @@ def _labelled(path: Path, axes: str | None, asked: dict[str, Any]) -> Trajectori
     except BaseException:
         data.close()
         raise
+
+
+def _matlab(path: Path, axes: str | None, asked: dict[str, Any]) -> Trajectories:
+    from .matlab import open_matlab  # with xarray, as above
+
+    return open_matlab(path, axes=axes, **asked)
 
 
 def _is_netcdf(file: h5py.File) -> bool:

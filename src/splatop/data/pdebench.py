@@ -17,10 +17,10 @@ from .axes import (
     SPATIAL,
     as_lengths,
     as_origin,
-    check_real,
     choose_fields,
     common_shape,
     first_coordinate,
+    is_complex,
     name_channels,
     need,
     parse_axes,
@@ -68,8 +68,11 @@ class FlatTrajectories(Trajectories):
         shape = dict(zip(axes, sizes, strict=True))
         points = [shape[name] for name in SPATIAL if name in axes]
         self._datasets = [stored[key] for key in keys]
-        for key in keys:
-            check_real(stored[key].dtype, key, source)
+        self.complex_fields = tuple(
+            name
+            for name, key in zip(names, keys, strict=True)
+            if is_complex(stored[key].dtype, key, source)
+        )
         self.trajectories, self.frames = shape.get("b", 1), shape["t"]
         self.grid = _grid(points, coordinates, lengths, origin, source)
         self.dt, self.fields, self.coefficients = checked_metadata(
@@ -109,8 +112,10 @@ class GroupedTrajectories(Trajectories):
         shape = common_shape(
             {f"{k}/data": d.shape for k, d in zip(groups, self._data, strict=True)}, source
         )
-        for name, data in zip(groups, self._data, strict=True):
-            check_real(data.dtype, f"{name}/data", source)
+        found = [
+            is_complex(data.dtype, f"{name}/data", source)
+            for name, data in zip(groups, self._data, strict=True)
+        ]
         grid = group(next(iter(groups.values())), "grid")
         stored = datasets(grid) if grid else {}
         coordinates = {name: numbers(d, source=source) for name, d in stored.items()}
@@ -124,6 +129,7 @@ class GroupedTrajectories(Trajectories):
             name_channels(fields, channels, source),
             {},
         )
+        self.complex_fields = self.fields if any(found) else ()
         self.attributes = {"source": source, "format": "pdebench"}
 
     def read(self, trajectory: int, start: int, frames: int) -> np.ndarray:

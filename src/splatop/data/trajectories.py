@@ -31,6 +31,8 @@ class Trajectories(abc.ABC):
     trajectories: int
     frames: int
     attributes: dict[str, Any]
+    # Fields of which `read` gives complex numbers. Opening makes two real fields of each.
+    complex_fields: tuple[str, ...] = ()
 
     @abc.abstractmethod
     def read(self, trajectory: int, start: int, frames: int) -> np.ndarray:

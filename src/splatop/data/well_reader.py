@@ -15,10 +15,10 @@ from .axes import (
     SPATIAL,
     as_lengths,
     as_origin,
-    check_real,
     choose_fields,
     common_shape,
     first_coordinate,
+    is_complex,
     uniform_spacing,
 )
 from .hdf5 import datasets, group, numbers, strings, text
@@ -74,6 +74,9 @@ class WellTrajectories(Trajectories):
             "format": "the_well",
             "boundary_conditions": _boundaries(file, axes, source),
         }
+        self.complex_fields = tuple(
+            name for name in names if np.iscomplexobj(np.empty(0, channels[name].dataset.dtype))
+        )
         # Components of a vector lie together: one read serves all of its channels.
         self._parts: dict[h5py.Dataset, list[tuple[int, int]]] = {}
         for index, name in enumerate(names):
@@ -81,7 +84,8 @@ class WellTrajectories(Trajectories):
             self._parts.setdefault(channel.dataset, []).append((index, channel.component))
 
     def read(self, trajectory: int, start: int, frames: int) -> np.ndarray:
-        out = np.empty((frames, *self.shape[2:]), np.float32)
+        kind = np.complex64 if self.complex_fields else np.float32
+        out = np.empty((frames, *self.shape[2:]), kind)
         for dataset, parts in self._parts.items():
             block = np.asarray(dataset[trajectory, start : start + frames])
             block = block.reshape(*block.shape[: 1 + self.grid.dims], -1)
@@ -147,7 +151,7 @@ def _channels(file: h5py.File, dims: int, source: str) -> dict[str, _Channel]:
                     f"{source}: expected (trajectory, time, {dims} of space) and {dims**rank} "
                     f"component(s) in t{rank}_fields/{name}, got shape {dataset.shape}"
                 )
-            check_real(dataset.dtype, f"t{rank}_fields/{name}", source)
+            is_complex(dataset.dtype, f"t{rank}_fields/{name}", source)
             for index, letters in enumerate(product(SPATIAL[:dims], repeat=rank)):
                 full = f"{name}_{''.join(letters)}" if rank else name
                 channels[full] = _Channel(dataset, index)

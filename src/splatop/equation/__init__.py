@@ -16,4 +16,5 @@ from .terms import SelfAdvection as SelfAdvection
 from .terms import Term as Term
 from .text import parse_coefficients as parse_coefficients
 from .text import parse_equation as parse_equation
+from .text import parse_valued_equation as parse_valued_equation
 from .text import split_coefficients as split_coefficients

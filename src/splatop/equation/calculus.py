@@ -12,12 +12,16 @@ from .expression import (
     FieldDerivative,
     Function,
     Group,
+    Imaginary,
     Monomial,
     check_exponent,
+    conjugate,
+    is_complex,
     linear_operand,
     opened,
     operator,
     simplest,
+    split,
     uses_fields,
 )
 from .values import constant_value
@@ -37,6 +41,10 @@ def power(base: Expression, exponent: Exponent) -> Expression:
             "division by a field (or a negative or fractional power of it) is not possible: "
             "divide by numbers, coefficients or coordinates; a root is written sqrt(...)"
         )
+    if is_complex(base):
+        if not isinstance(exponent, int):
+            raise ExpressionError("expected a real number for a root, got a complex one")
+        return power(conjugate(base) * power(abs2(base), -1), -exponent)
     constant = constant_value(base)
     if constant == 0:
         raise ExpressionError("division by zero" if exponent < 0 else "expected a root of non-zero")
@@ -62,8 +70,15 @@ def _number_power(number: float, exponent: float | int) -> float:
         raise ExpressionError(f"expected finite numbers, got {number:g}^{exponent}") from None
 
 
+def abs2(expression: Expression) -> Expression:
+    """The square of the absolute value, which is real."""
+    return split(expression * conjugate(expression))[0]
+
+
 def apply(name: str, argument: Expression) -> Expression:
     """A function of an expression; of plain numbers it must be finite."""
+    if is_complex(argument):
+        return _apply_complex(name, argument)
     if _nested(argument) >= MAX_NESTED:
         raise ExpressionError(f"expected at most {MAX_NESTED} functions within one another")
     result = Expression.atom(Function(name, argument.canonical()))
@@ -71,6 +86,20 @@ def apply(name: str, argument: Expression) -> Expression:
     if constant is not None and not abs(constant) < float("inf"):
         raise ExpressionError(f"expected a finite value of {name}(...), got {constant}")
     return Expression() if constant == 0 else result
+
+
+def _apply_complex(name: str, argument: Expression) -> Expression:
+    if name == "abs":
+        return apply("sqrt", abs2(argument))
+    if name != "exp":
+        raise ExpressionError(
+            f"expected a real argument of {name}(...), got a complex one: take re(...), im(...) or "
+            "abs2(...) of it, or its exp or abs"
+        )
+    real, phase = split(argument)
+    size = apply("exp", real) if real else Expression.number(1)
+    turned = apply("sin", phase) * Expression.atom(Imaginary())
+    return size * (apply("cos", phase) + turned)
 
 
 def _nested(expression: Expression) -> int:

@@ -57,6 +57,11 @@ class Pi:
 
 
 @dataclass(frozen=True)
+class Imaginary:
+    """The unit i while a complex equation is read; `split` takes it apart into real ones."""
+
+
+@dataclass(frozen=True)
 class Coefficient:
     name: str
 
@@ -133,7 +138,7 @@ class Group:
         return len(self.argument.monomials) == 1
 
 
-Atom = Pi | Coefficient | Coordinate | FieldDerivative | Function | Group
+Atom = Pi | Imaginary | Coefficient | Coordinate | FieldDerivative | Function | Group
 Monomial = tuple[tuple[Atom, Exponent], ...]
 
 
@@ -237,6 +242,7 @@ def opened(powers: Mapping[Atom, Exponent]) -> Expression:
     """The product of these powers, with groups of natural power multiplied out."""
     kept: list[tuple[Atom, Exponent]] = []
     groups: list[Expression] = []
+    sign = 1.0
     for atom, exponent in powers.items():
         if exponent == 0:
             continue
@@ -244,7 +250,10 @@ def opened(powers: Mapping[Atom, Exponent]) -> Expression:
             check_exponent(exponent)
         if isinstance(exponent, Fraction):
             exponent = simplest(exponent)
-        if isinstance(atom, Group) and isinstance(exponent, int) and exponent > 0:
+        if isinstance(atom, Imaginary) and isinstance(exponent, int):
+            sign = -1.0 if exponent % 4 in (2, 3) else 1.0  # 1, i, -1, -i
+            kept += [(atom, 1)] * (exponent % 2)
+        elif isinstance(atom, Group) and isinstance(exponent, int) and exponent > 0:
             groups.append(atom.argument**exponent)
         elif isinstance(atom, Group) and isinstance(exponent, int) and atom.is_product:
             ((monomial, number),) = atom.argument.monomials
@@ -252,7 +261,7 @@ def opened(powers: Mapping[Atom, Exponent]) -> Expression:
             groups.append(Expression.number(number**exponent))
         else:
             kept.append((atom, exponent))
-    result = Expression(((_in_order(kept), 1.0),))
+    result = Expression(((_in_order(kept), sign),))
     for group in groups:
         result = result * group
     return result
@@ -279,6 +288,8 @@ def _atom_key(atom: Atom) -> tuple:
     match atom:
         case Pi():
             return (0,)
+        case Imaginary():
+            return (0, 1)
         case Coefficient(name):
             return (1, name)
         case Coordinate(axis):
@@ -322,6 +333,33 @@ def monomial_atoms(monomial: Monomial) -> Iterable[Atom]:
 @lru_cache(maxsize=4096)
 def uses_fields(expression: Expression) -> bool:
     return any(isinstance(atom, FieldDerivative) for atom in atoms(expression))
+
+
+def conjugate(expression: Expression) -> Expression:
+    """With -i for i: all names stand for real numbers."""
+    return Expression(
+        tuple((m, -number if _is_imaginary(m) else number) for m, number in expression.monomials)
+    )
+
+
+def split(expression: Expression) -> tuple[Expression, Expression]:
+    """The real and the imaginary part, both without the imaginary unit."""
+    real, imaginary = [], []
+    for monomial, number in expression.monomials:
+        if _is_imaginary(monomial):
+            rest = tuple(factor for factor in monomial if not isinstance(factor[0], Imaginary))
+            imaginary.append((rest, number))
+        else:
+            real.append((monomial, number))
+    return Expression(tuple(real)), Expression(tuple(imaginary))
+
+
+def is_complex(expression: Expression) -> bool:
+    return any(_is_imaginary(monomial) for monomial, _ in expression.monomials)
+
+
+def _is_imaginary(monomial: Monomial) -> bool:
+    return any(isinstance(atom, Imaginary) for atom, _ in monomial)
 
 
 def coefficient_names(items: Iterable[Atom]) -> tuple[str, ...]:

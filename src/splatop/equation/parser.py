@@ -10,7 +10,7 @@ from functools import partial
 from typing import Any
 
 from ..errors import SplatopError, unknown_name
-from .calculus import apply, collect_laplacians, differentiate, inverse_laplace, laplace
+from .calculus import abs2, apply, collect_laplacians, differentiate, inverse_laplace, laplace
 from .expression import (
     MAX_ORDER,
     Coefficient,
@@ -19,9 +19,12 @@ from .expression import (
     Expression,
     ExpressionError,
     FieldDerivative,
+    Imaginary,
     Pi,
     atoms,
+    conjugate,
     simplest,
+    split,
 )
 from .tokens import Source, Token
 from .values import FUNCTIONS
@@ -32,6 +35,9 @@ MAX_DENOMINATOR = 12
 AXES = "xyz"
 
 _OPERATORS = ("lap", "bilap", "invlap", "grad", "div", "dot", "vec")
+# Of complex values. As names without arguments these are free.
+COMPLEX_FUNCTIONS = ("abs2", "conj", "re", "im", "real", "imag")
+RE, IM = "_re", "_im"  # the parts of a complex field are fields of these names
 _PARTIAL = re.compile(r"d([0-9]*)([xyz])")
 
 
@@ -57,9 +63,14 @@ class Parser:
         dims: int,
         fields: tuple[str, ...],
         coefficients: tuple[str, ...] | None,
+        complex_fields: frozenset[str] = frozenset(),
+        unit: bool = False,
     ):
+        """`unit` says that `i` is the imaginary unit; `complex_fields` are some of the `fields`."""
         self.source, self.tokens, self.dims = source, tokens, dims
         self.fields, self.coefficients = fields, coefficients
+        self.complex_fields, self.unit = complex_fields, unit
+        self.parts = {name + part for name in complex_fields for part in (RE, IM)}
         self.position, self.depth = 0, 0
 
     @property
@@ -150,6 +161,9 @@ class Parser:
         token = self.take()
         if token.kind == "number":
             return self.compute(token, Expression.number, float(token.text))
+        if token.kind == "imaginary":
+            number = self.compute(token, Expression.number, float(token.text[:-1]))
+            return self.compute(token, multiply, Expression.atom(Imaginary()), number)
         if token.kind == "name":
             return self.call(token) if self.next.text == "(" else self.name(token)
         if token.text == "(":
@@ -177,9 +191,15 @@ class Parser:
     # --- names and functions ---
 
     def name(self, token: Token) -> Expression:
-        name = token.text
-        if name in self.fields:
-            return Expression.atom(FieldDerivative(name, (0,) * self.dims))
+        name, none = token.text, (0,) * self.dims
+        if name in self.complex_fields:
+            real, imaginary = (FieldDerivative(name + part, none) for part in (RE, IM))
+            unit, turned = Expression.atom(Imaginary()), Expression.atom(imaginary)
+            return Expression.atom(real) + self.compute(token, multiply, unit, turned)
+        if name in self.fields or name in self.parts:
+            return Expression.atom(FieldDerivative(name, none))
+        if name == "i" and self.unit:
+            return Expression.atom(Imaginary())
         if name == "pi":
             return Expression.atom(Pi())
         if meaning(name) == "a coordinate":
@@ -227,6 +247,9 @@ class Parser:
             return self.derivative(name, partial(_along, self.axis(found[2], token), order))
         if name in FUNCTIONS:
             return lambda value: apply(name, scalar(value, name))
+        if name in COMPLEX_FUNCTIONS and name not in self.fields:
+            one = _COMPLEX[name]
+            return lambda value: value.map(one) if isinstance(value, Vector) else one(value)
         match name:
             case "lap":
                 return self.derivative(name, lambda one: laplace(one, dims))
@@ -247,7 +270,7 @@ class Parser:
         if name in self.fields or meaning(name):
             raise self.error(f"{name} is not a function: a product is written with *", token)
         partials = [f"d{order}{axis}" for order in ("", 2, 3, 4) for axis in AXES[:dims]]
-        valid = (*FUNCTIONS, *_OPERATORS, *partials)
+        valid = (*FUNCTIONS, *COMPLEX_FUNCTIONS, *_OPERATORS, *partials)
         raise self.error(unknown_name("function", name, valid), token)
 
     def derivative(
@@ -285,6 +308,14 @@ class Parser:
         return Expression.sum(
             differentiate(component, axis) for axis, component in enumerate(value.components)
         )
+
+
+_COMPLEX: dict[str, Callable[[Expression], Expression]] = {
+    "abs2": abs2,
+    "conj": conjugate,
+    **dict.fromkeys(("re", "real"), lambda value: split(value)[0]),
+    **dict.fromkeys(("im", "imag"), lambda value: split(value)[1]),
+}
 
 
 def _along(axis: int, order: int, expression: Expression) -> Expression:

@@ -2,14 +2,16 @@
 
 import math
 import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
+from functools import partial
+from itertools import pairwise
 from typing import Any
 
 from ..errors import SplatopError, unknown_name
 from .equation import Equation
-from .expression import bounded_work
+from .expression import Expression, bounded_work, split
 from .grouping import group_terms
-from .parser import Parser, meaning
+from .parser import COMPLEX_FUNCTIONS, IM, RE, Parser, meaning
 from .tokens import Source, Token
 
 Statement = tuple[Token, list[Token]]  # the field, and the tokens of its right-hand side
@@ -29,26 +31,49 @@ def parse_equation(
     limits which names those may be. `fields` are those of the data, in the order of its channels:
     each then needs a `dt(...)` of its own. Where several coefficients multiply one another, one in
     `unknown` stands in front of the term, as identification needs it.
+
+    A complex equation of a field psi becomes the real ones of `psi_re` and `psi_im`. A field is
+    complex where the data have these two instead of it; without data, where its right-hand side
+    has the imaginary unit in it and is not real, or becomes complex by such a field.
+    In such an equation, and wherever a function of complex values or a number such as `1i` stands,
+    `i` is the imaginary unit, unless it is a field or one of `coefficients` or `unknown`.
     """
     if dims not in (1, 2, 3):
         raise SplatopError(f"expected an equation in 1, 2 or 3 dimensions, got {dims}")
-    source = Source(text)
+    source, unknown = Source(text), tuple(unknown)
     statements = _statements(source)
     names = tuple(left.text for left, _ in statements)
+    allowed = None if coefficients is None else tuple(coefficients)
+    held: frozenset[str] | None = None  # the complex fields, if data say which
     if fields is not None:
         fields = tuple(fields)
-        _check_fields(source, names, fields)
-        statements.sort(key=lambda statement: fields.index(statement[0].text))
-        names = fields
-    allowed = None if coefficients is None else tuple(coefficients)
-    sides = {}
+        held = frozenset(n for n in names if n not in fields and {n + RE, n + IM} <= {*fields})
+        _check_fields(source, names, fields, held)
+    named = {*names, *(fields or ()), *(allowed or ()), *unknown}
+    unit = "i" not in named and (bool(held) or _marked(statements, names) or allowed is not None)
+    parsers = partial(Parser, source, dims=dims, fields=names, coefficients=allowed, unit=unit)
+
+    def has_unit(tokens: list[Token]) -> bool:
+        return any(t.kind == "imaginary" or (unit and t.text == "i") for t in tokens)
+
     with bounded_work():
-        for left, tokens in statements:
-            parser = Parser(source, tokens, dims=dims, fields=names, coefficients=allowed)
-            sides[left.text] = parser.right_side()
-    if not any(sides.values()):
+        sides, found = _right_sides(statements, parsers, held, has_unit)
+    real = _real_sides(source, statements, sides, found)
+    if not any(real.values()):
         raise source.error("every right-hand side is zero: nothing changes", statements[0][0].at)
-    return Equation(group_terms(sides, dims=dims, preferred=tuple(unknown)), names)
+    order = tuple(real) if fields is None else fields
+    ordered = {name: real[name] for name in order}
+    return Equation(group_terms(ordered, dims=dims, preferred=unknown), order)
+
+
+def parse_valued_equation(text: str, *, dims: int, values: Iterable[str]) -> Equation:
+    """The equation with these coefficients; an `i` that is none of them is the imaginary unit."""
+    values = tuple(values)
+    equation = parse_equation(text, dims=dims)
+    if "i" not in equation.coefficient_names or "i" in values:
+        return equation
+    others = [name for name in equation.coefficient_names if name != "i"]
+    return parse_equation(text, dims=dims, coefficients=others)
 
 
 def parse_coefficients(text: str) -> dict[str, float]:
@@ -106,6 +131,87 @@ def check_number(name: str, value: object) -> None:
         raise SplatopError(f"expected a finite number for the coefficient {name}, got {value!r}")
 
 
+def _marked(statements: list[Statement], names: tuple[str, ...]) -> bool:
+    """Whether the text itself says that it is about complex values."""
+    functions = {name for name in COMPLEX_FUNCTIONS if name not in names}
+    return any(
+        token.kind == "imaginary" or (token.text in functions and after.text == "(")
+        for _, tokens in statements
+        for token, after in pairwise(tokens)
+    )
+
+
+def _right_sides(
+    statements: list[Statement],
+    parsers: Callable[..., Parser],
+    held: frozenset[str] | None,
+    has_unit: Callable[[list[Token]], bool],
+) -> tuple[dict[str, Expression], frozenset[str]]:
+    """The right-hand sides by field, and the fields that are complex.
+
+    Without data these are the ones whose right-hand side has the imaginary unit in it and is not
+    real for complex fields, and those whose right-hand side is complex because of them.
+    """
+
+    def right_side(tokens: list[Token], complex_fields: frozenset[str]) -> Expression:
+        return parsers(tokens=tokens, complex_fields=complex_fields).right_side()
+
+    found, again, sides = held or frozenset(), statements, {}
+    if held is None:
+        every = frozenset(left.text for left, _ in statements)
+        found = frozenset(
+            left.text
+            for left, tokens in statements
+            if has_unit(tokens) and _has_imaginary(right_side(tokens, every))
+        )
+    while again:
+        for left, tokens in again:
+            sides[left.text] = right_side(tokens, found)
+        if held is not None:
+            break
+        more = {left.text for left, _ in again if _has_imaginary(sides[left.text])} - found
+        found |= more
+        changed = more | {name + part for name in more for part in (RE, IM)}
+        again = [one for one in statements if any(token.text in changed for token in one[1])]
+    return sides, found
+
+
+def _has_imaginary(side: Expression) -> bool:
+    """Whether there is more of an imaginary part than rounding leaves where it cancels."""
+    _, imaginary = split(side)
+    largest = max((abs(number) for _, number in side.monomials), default=0.0)
+    return any(abs(number) > 1e-15 * largest for _, number in imaginary.monomials)
+
+
+def _real_sides(
+    source: Source,
+    statements: list[Statement],
+    sides: Mapping[str, Expression],
+    complex_fields: frozenset[str],
+) -> dict[str, Expression]:
+    """One right-hand side for each real field: a complex field has two."""
+    real: dict[str, Expression] = {}
+    for left, tokens in statements:
+        name, side = left.text, sides[left.text]
+        if name not in complex_fields and _has_imaginary(side):
+            raise source.error(
+                f"expected a real right-hand side for the real field {name}, got one with an "
+                f"imaginary part: take re(...) of it, or give data of a complex {name}, whose "
+                f"fields are {name}{RE} and {name}{IM}",
+                tokens[0].at,
+            )
+        parts = [name + RE, name + IM] if name in complex_fields else [name]
+        for part, one in zip(parts, split(side), strict=False):
+            if part in real or (part != name and part in sides):
+                raise source.error(
+                    f"expected one equation for {part}, got a second: it is a part of the complex "
+                    f"field {part.removesuffix(RE).removesuffix(IM)}",
+                    left.at,
+                )
+            real[part] = one
+    return real
+
+
 def _statements(source: Source) -> list[Statement]:
     pieces: list[list[Token]] = [[]]
     for token in source.tokens():
@@ -136,13 +242,19 @@ def _statements(source: Source) -> list[Statement]:
     return statements
 
 
-def _check_fields(source: Source, names: tuple[str, ...], fields: tuple[str, ...]) -> None:
+def _check_fields(
+    source: Source,
+    names: tuple[str, ...],
+    fields: tuple[str, ...],
+    complex_fields: frozenset[str],
+) -> None:
     for name in names:
-        if name not in fields:
+        if name not in fields and name not in complex_fields:
             at = re.search(rf"dt\s*\(\s*{name}\s*\)", source.text)
             message = str(unknown_name("field of the data", name, fields))
             raise source.error(message, at.start() if at else 0)
-    missing = [name for name in fields if name not in names]
+    given = {*names, *(name + part for name in complex_fields for part in (RE, IM))}
+    missing = [name for name in fields if name not in given]
     if missing:
         raise source.error(
             f"expected an equation for each field of the data ({', '.join(fields)}), "

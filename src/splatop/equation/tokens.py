@@ -10,6 +10,7 @@ SHOWN = 60  # characters of the text either side of the caret
 
 _TOKEN = re.compile(
     r"(?P<space>[ \t\r\n]+)"
+    r"|(?P<imaginary>(?:[0-9]+\.?[0-9]*|\.[0-9]+)(?:[eE][+-]?[0-9]+)?i(?![A-Za-z0-9_]))"
     r"|(?P<number>(?:[0-9]+\.?[0-9]*|\.[0-9]+)(?:[eE][+-]?[0-9]+)?)"
     r"|(?P<name>[A-Za-z_][A-Za-z0-9_]*)"
     r"|(?P<symbol>\*\*|[-+*/^(),;=])"
@@ -30,7 +31,7 @@ _HINTS = {
 
 @dataclass(frozen=True)
 class Token:
-    kind: str  # number, name, symbol, end
+    kind: str  # number, imaginary, name, symbol, end
     text: str
     at: int
 

@@ -7,7 +7,7 @@ import jax.numpy as jnp
 import numpy as np
 
 from .._version import __version__
-from ..data import open_trajectories
+from ..data import Trajectories, open_trajectories
 from ..data.well_writer import Layout, writing
 from ..errors import SplatopError
 from ..model import Model
@@ -20,7 +20,7 @@ _CHUNK = 50
 
 def forecast(
     model: Model,
-    data: str | Path,
+    data: str | Path | Trajectories,
     out: str | Path,
     *,
     steps: int,
@@ -32,7 +32,7 @@ def forecast(
         raise SplatopError(f"expected at least one step, got {steps}")
     if trajectories is not None and trajectories < 1:
         raise SplatopError(f"expected at least one trajectory, got {trajectories}")
-    with open_trajectories(data) as source:
+    with data if isinstance(data, Trajectories) else open_trajectories(data) as source:
         check_model_fits(model, source)
         count = min(trajectories or source.trajectories, source.trajectories)
         own = [identified_coefficients(model, source, b) for b in range(count)]

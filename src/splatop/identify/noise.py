@@ -130,9 +130,7 @@ def _unresolved(
     evenly over place and time and forgets itself from frame to frame; a front does neither.
     """
     far = _far(points)
-    small = np.fft.irfftn(
-        modes * far, s=points, axes=tuple(range(3, frames.ndim)), norm="forward"
-    )
+    small = np.fft.irfftn(modes * far, s=points, axes=tuple(range(3, frames.ndim)), norm="forward")
     axes = tuple(range(3, frames.ndim))
     energy = np.mean(small**2, axis=axes)  # (S, L, C)
     shares = np.sqrt(np.mean(energy, axis=(0, 1)) / np.maximum(power, 1e-300))

@@ -105,9 +105,7 @@ def _minimise(
 
     def residual_at(x: np.ndarray, states: np.ndarray) -> np.ndarray:
         point = jnp.asarray(x), jnp.asarray(states)
-        return observed - np.asarray(
-            _run(problem.equation, reduced, *point, problem.given, steps)
-        )
+        return observed - np.asarray(_run(problem.equation, reduced, *point, problem.given, steps))
 
     x, states = np.array(start), reduced.states[:, 0]
     residual, tangent = residual_at(x, states), _tangent(problem, reduced, x, states, steps)
@@ -204,9 +202,7 @@ def _predict(equation: Equation, reduced: Reduced, known: Coefficients, steps: S
 
     def predict(states, x):
         coefficients = named(steps.unknown, x, known)
-        advance = jax.vmap(
-            propagator(equation, reduced, coefficients, steps.dt, steps.substeps)
-        )
+        advance = jax.vmap(propagator(equation, reduced, coefficients, steps.dt, steps.substeps))
 
         def step(u, _):
             u = advance(u)

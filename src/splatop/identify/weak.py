@@ -56,7 +56,10 @@ def integrate(problem: Problem, reduced: Reduced) -> Fit:
         residual,
         freedom=len(target) * reduced.freedom - p,
         dims=problem.grid.dims,
-        rounding=problem.precision * reduced.size * np.sqrt(len(target) / (problem.pieces * frames)) / problem.dt,
+        rounding=problem.precision
+        * reduced.size
+        * np.sqrt(len(target) / (problem.pieces * frames))
+        / problem.dt,
         expected=noise,
     )
     return Fit(x, found, float(np.linalg.norm(residual)) / whole, noise / whole)

@@ -57,8 +57,9 @@ _COARSEST = 3
 class Problem:
     """A benchmark by name, or data with an equation as text.
 
-    `data` is a file, or trajectories that are at hand already. `hold_out` of its trajectories, the
-    last ones, are kept from training (`data.split` has the rule).
+    `data` is a file, opened with the arguments `reading`, or trajectories at hand already.
+    `hold_out` of its trajectories, the last ones, are kept from training (`data.split` has the
+    rule).
     """
 
     benchmark: str | None = None
@@ -66,6 +67,7 @@ class Problem:
     equation_text: str | None = None
     coefficients: Mapping[str, float] = field(default_factory=dict)
     hold_out: int | None = None
+    reading: Mapping[str, Any] = field(default_factory=dict)
 
     def __post_init__(self):
         if self.benchmark is not None and self.hold_out is not None:
@@ -92,6 +94,7 @@ class Problem:
             "equation_text": self.equation_text,
             "coefficients": dict(self.coefficients),
             "hold_out": self.hold_out,
+            "reading": dict(self.reading),
         }
 
     def load(self, settings: Settings, scratch: Path) -> "Loaded":
@@ -99,7 +102,9 @@ class Problem:
         if self.benchmark is not None:
             return GeneratedProblem(get_benchmark(self.benchmark), settings, scratch)
         assert self.data is not None
-        data = open_trajectories(self.data) if isinstance(self.data, str) else self.data
+        data = self.data
+        if isinstance(data, str):
+            data = open_trajectories(data, **self.reading)
         return _load_data(self, data, settings)
 
 
@@ -118,7 +123,8 @@ def reported_data(config: Mapping[str, Any]) -> Trajectories | None:
             "to the folder that the training was started in, or give --data"
         )
     hold_out = held.get("hold_out")
-    return split(open_trajectories(path), hold_out if isinstance(hold_out, int) else None).reported
+    data = open_trajectories(path, **(held.get("reading") or {}))
+    return split(data, hold_out if isinstance(hold_out, int) else None).reported
 
 
 def _named(data: str | Trajectories | None) -> str | None:

@@ -1,0 +1,154 @@
+"""Where a periodic axis closes: a jump, a repeated end point, or a step like any other."""
+
+from dataclasses import dataclass, replace
+
+import numpy as np
+
+from ..errors import SplatopError
+from .axes import SPATIAL
+from .trajectories import Trajectories
+
+# A step across the seam, relative to the steps beside it, from which the two points may be one.
+_SAME = 0.1
+# Fourth differences of fields held in float32 are rounding below this share of their size.
+_ROUNDING = 32 * float(np.finfo(np.float32).eps)
+# Lines across an axis that are looked at: so many tell a repeated point from noise.
+_LINES = 2000
+_MOST_FRAMES = 32
+_STENCIL = 7  # points that the fourth differences around the seam need
+
+
+@dataclass(frozen=True)
+class Seam:
+    """What the data say about the last and the first point along one axis."""
+
+    jump: float  # the step across, over the largest step between neighbours
+    repeats: bool  # the last point is the first again
+    kink: bool  # the two are equal, and the field turns there as nowhere else
+    may_drop: bool  # without the last point the field is no rougher
+
+
+class WithoutEnd(Trajectories):
+    """Trajectories without the last point along some axes, which repeats the first."""
+
+    def __init__(self, whole: Trajectories, axes: tuple[int, ...], *, keep_lengths: bool):
+        self.whole = whole
+        points = tuple(n - (axis in axes) for axis, n in enumerate(whole.grid.points))
+        lengths = whole.grid.lengths
+        if not keep_lengths:  # they count a cell for each point
+            lengths = tuple(
+                spacing * n for spacing, n in zip(whole.grid.spacing, points, strict=True)
+            )
+        self.grid = replace(whole.grid, points=points, lengths=lengths)
+        self.dt, self.fields, self.coefficients = whole.dt, whole.fields, whole.coefficients
+        self.trajectories, self.frames = whole.trajectories, whole.frames
+        names = ", ".join(SPATIAL[axis] for axis in axes)
+        self.attributes = {**whole.attributes, "dropped_end": names}
+
+    def read(self, trajectory: int, start: int, frames: int) -> np.ndarray:
+        kept = tuple(slice(n) for n in self.grid.points)
+        return self.whole.read(trajectory, start, frames)[(..., *kept)]
+
+    def close(self) -> None:
+        self.whole.close()
+
+
+def without_end(data: Trajectories, *, keep_lengths: bool) -> WithoutEnd:
+    """Drop the last point along every axis where the data do not speak against it.
+
+    Lengths that were given are those of the box; lengths from coordinates lose a cell.
+    """
+    seams = seams_of(data)
+    axes = tuple(axis for axis, seam in enumerate(seams) if seam.may_drop)
+    if not axes:
+        raise SplatopError(
+            f"{data.source}: expected a last point that repeats the first, to drop it; along "
+            f"{', '.join(SPATIAL[: len(seams)])} the field goes on from the last point to the "
+            "first: leave out --drop-end (drop_end=True)"
+        )
+    return WithoutEnd(data, axes, keep_lengths=keep_lengths)
+
+
+def check_seam(data: Trajectories, *, periodic: bool | None = None) -> None:
+    """Refuse data that does not close periodically, for files that do not say if it does.
+
+    The step from the last point to the first should look like any step between neighbours. That it
+    does is taken from `periodic=True`; a repeated end point is refused all the same.
+    """
+    for name, seam in zip(SPATIAL, seams_of(data), strict=False):
+        if seam.repeats:
+            raise SplatopError(
+                f"{data.source}: expected each point of the period once; the last point along "
+                f"{name} repeats the first, which makes the box a cell too long: drop the last "
+                "point with --drop-end (drop_end=True in Python)"
+                + ("; --periodic (periodic=True) does not do that" if periodic else "")
+            )
+        if periodic:
+            continue
+        if seam.jump > 3:
+            raise SplatopError(
+                f"{data.source}: expected data periodic along {name}; the file does not say, and "
+                f"the jump from its last point to its first is {seam.jump:.0f} times the largest "
+                "step between neighbours: only periodic boxes are supported (pass periodic=True, "
+                "or --periodic, if it is one all the same)"
+            )
+        if seam.kink:
+            raise SplatopError(
+                f"{data.source}: expected data periodic along {name}; the file does not say, its "
+                "last point equals its first, but the slopes there do not fit together, as at "
+                "walls: only periodic boxes are supported (pass periodic=True, or --periodic, if "
+                "it is one all the same)"
+            )
+
+
+def seams_of(data: Trajectories) -> tuple[Seam, ...]:
+    """The seam along each axis, seen in frames spread over the data."""
+    states = _sampled(data)
+    return tuple(
+        _seam(np.moveaxis(states, axis + 1, 0).reshape(n, -1))
+        for axis, n in enumerate(data.grid.points)
+    )
+
+
+def _sampled(data: Trajectories) -> np.ndarray:
+    """Frames of the first and the last trajectory, one field after the other: `(n, *N)`."""
+    fewest = int(np.prod(data.grid.points)) // max(data.grid.points)  # lines that one field has
+    count = int(np.clip(_LINES // (fewest * len(data.fields)), 2, _MOST_FRAMES))
+    times = np.unique(np.linspace(0, data.frames - 1, count).astype(int))
+    frames = [
+        data.states(b, int(t), 1)[0] for b in sorted({0, data.trajectories - 1}) for t in times
+    ]
+    return np.nan_to_num(np.concatenate(frames), posinf=0.0, neginf=0.0).astype(float)
+
+
+def _seam(lines: np.ndarray) -> Seam:
+    """Of lines `(N, lines)` along one axis.
+
+    A repeated point leaves a stall in an otherwise smooth field: the step across is nothing beside
+    its neighbours, and without the point the fourth differences there are smaller. Where a field is
+    flat or noise at its ends, both are alike, and the point is not called a repeated one. A field
+    that is symmetric about the seam has equal ends too, but gets rougher without one of them.
+    """
+    steps = _rms(np.roll(lines, -1, 0) - lines)
+    inner, across = float(steps[:-1].max(initial=0.0)), float(steps[-1])
+    if inner == 0:
+        return Seam(0.0 if across == 0 else np.inf, False, False, across == 0 and len(lines) > 1)
+    if len(lines) < _STENCIL:
+        same = across < 1e-6 * inner
+        return Seam(across / inner, same, False, same)
+    whole = _fourth(np.concatenate([lines[-3:], lines[:3]]))
+    dropped = _fourth(np.concatenate([lines[-4:-1], lines[:3]]))
+    rounding = _ROUNDING * float(np.abs(lines).max())
+    equal = across <= _SAME * float(max(steps[0], steps[-2]))
+    repeats = equal and whole > rounding and dropped < whole / 2
+    elsewhere = float(_rms(np.diff(lines, 4, axis=0)).max())
+    kink = equal and not repeats and whole > rounding and whole > 3 * elsewhere
+    return Seam(across / inner, repeats, kink, dropped <= max(1.5 * whole, rounding))
+
+
+def _fourth(points: np.ndarray) -> float:
+    return float(_rms(np.diff(points, 4, axis=0)).max())
+
+
+def _rms(values: np.ndarray) -> np.ndarray:
+    return np.sqrt(np.mean(np.square(values), axis=1))
