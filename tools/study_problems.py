@@ -19,7 +19,9 @@ class Problem:
     """`text` with the values `true`, on a periodic box sampled at `points`, `frames` in time.
 
     `rate(ik)` multiplies each mode in du/dt and `rest(u, slope)` are the other terms, at points; a
-    complex field stands for two real ones. `initial(generator, x)` draws a state.
+    complex field stands for two real ones. `initial(generator, x)` draws a state. `features` are
+    the equation in the words of PySINDy's weak library: for each field and coefficient, a sum of
+    its features.
     """
 
     text: str
@@ -31,6 +33,7 @@ class Problem:
     rate: Callable[[Array], Array]
     rest: Callable[[Array, Array], Array] | None
     initial: Callable[[np.random.Generator, Array], Array]
+    features: tuple[dict[str, dict[str, float]], ...]
     fields: tuple[str, ...] = ("u",)
     skip: int = 0  # frames left out at the beginning
     substeps: int = 16
@@ -86,6 +89,7 @@ PROBLEMS = {
         rate=lambda ik: 0.1 * ik**2,
         rest=lambda u, slope: -u * slope,
         initial=_burgers_start,
+        features=({"c": {"x0x0_1": -1}, "nu": {"x0_11": 1}},),
     ),
     "kdv": Problem(
         "dt(u) = -c*u*dx(u) - b*d3x(u)",
@@ -97,6 +101,7 @@ PROBLEMS = {
         rate=lambda ik: -(ik**3),
         rest=lambda u, slope: -6 * u * slope,
         initial=_kdv_start,
+        features=({"c": {"x0x0_1": -1}, "b": {"x0_111": -1}},),
         substeps=64,
     ),
     "ks": Problem(
@@ -109,6 +114,7 @@ PROBLEMS = {
         rate=lambda ik: -(ik**2) - ik**4,
         rest=lambda u, slope: -u * slope,
         initial=_ks_start,
+        features=({"a": {"x0x0_1": -1}, "b": {"x0_11": -1}, "c": {"x0_1111": -1}},),
         skip=100,
     ),
     "nls": Problem(
@@ -121,6 +127,10 @@ PROBLEMS = {
         rate=lambda ik: 0.5j * ik**2,
         rest=lambda u, slope: 1j * np.abs(u) ** 2 * u,
         initial=_nls_start,
+        features=(
+            {"D": {"x1_11": -1}, "g": {"x0^2 x1": -1, "x1^3": -1}},
+            {"D": {"x0_11": 1}, "g": {"x0^3": 1, "x0 x1^2": 1}},
+        ),
         fields=("p", "q"),
         substeps=32,
     ),
@@ -134,6 +144,7 @@ PROBLEMS = {
         rate=lambda ik: 1e-3 * ik**2 + 5,
         rest=lambda u, slope: -5 * u**3,
         initial=_allen_cahn_start,
+        features=({"D": {"x0_11": 1}, "r": {"x0": 1, "x0^3": -1}},),
     ),
     "advection_diffusion2d": Problem(
         "dt(u) = -v*(dx(u) + dy(u)) + D*lap(u)",
@@ -145,6 +156,7 @@ PROBLEMS = {
         rate=lambda ik: -0.5 * (ik[:, None] + ik[None]) + 1e-3 * (ik[:, None] ** 2 + ik[None] ** 2),
         rest=None,
         initial=_waves_2d,
+        features=({"v": {"x0_1": -1, "x0_2": -1}, "D": {"x0_11": 1, "x0_22": 1}},),
     ),
 }
 

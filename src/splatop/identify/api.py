@@ -229,7 +229,7 @@ def _followed(
         # Products feed on modes that noise hides: a trajectory has them nevertheless.
         wider = method == "trajectory" and problem.equation.degree > 1
         own = reduce(tried)
-        reduced = reduce(tried, margin=_HIDDEN) if wider else own
+        reduced = reduce(tried, margin=_HIDDEN if wider else 1.0)
         if not problem.nonlinear:
             acting_parts(tried, own)
         for start in _starts(tried, own):

@@ -7,7 +7,7 @@ import numpy as np
 
 from .problem import Problem, carries, lattice_anchors
 from .regression import PAPER_FRAMES
-from .uncertainty import SLACK, Fit
+from .uncertainty import LASTING, SLACK, Fit
 
 # Above this relative noise, frames are not compared with one another.
 NOISY = 1e-4
@@ -108,6 +108,15 @@ def _about_residual(problem: Problem, fit: Fit) -> list[Remark]:
                 f"the grid does not resolve the data: {problem.spectrum.unresolved:.2g} of the "
                 "field lies in the last quarter of its scales, and is no white noise (a front "
                 "thinner than a cell?): take frames from a finer grid, or from other times",
+                doubt=True,
+            )
+        )
+    if fit.lasting > LASTING and unexplained <= _UNEXPLAINED:
+        found.append(
+            Remark(
+                "what the equation leaves is no noise: it lasts from frame to frame "
+                f"({fit.lasting:.0f} deviations), so a term is missing or wrong, or a known value "
+                "is off; intervals are widened by as much",
                 doubt=True,
             )
         )

@@ -14,7 +14,7 @@ from ..equation import Equation
 from ..stepper import Coefficients
 from .problem import Problem, Reduced
 from .propagate import Steps, named, propagator
-from .uncertainty import Fit, levenberg_marquardt, spread
+from .uncertainty import Fit, beyond_noise, levenberg_marquardt, spread
 
 
 def match(problem: Problem, reduced: Reduced, start: np.ndarray, steps: Steps) -> Fit:
@@ -37,7 +37,7 @@ def match(problem: Problem, reduced: Reduced, start: np.ndarray, steps: Steps) -
         freedom=pairs * reduced.freedom - len(x),
         dims=problem.grid.dims,
         rounding=problem.precision * reduced.size,
-        expected=noise,
+        unseen=beyond_noise(residual, noise),
     )
     return Fit(x, found, float(np.linalg.norm(residual)) / change, noise / change)
 

@@ -166,15 +166,15 @@ def pose(
     )
 
 
-def reduce(problem: Problem, *, margin: float = 1.0) -> Reduced:
+def reduce(problem: Problem, *, margin: float | None = None) -> Reduced:
     """The frames inside their band, on the coarsest grid without aliasing.
 
-    A margin of more than one widens the band, up to a size that data sets share: compiled code
-    is then shared as well.
+    With a margin the band is so many times as wide, and rounded up to a size that data sets share:
+    compiled code is then shared as well.
     """
     full = problem.grid
     band = tuple(
-        min((n - 1) // 2, b if margin == 1 else _rounded(margin * b))
+        min((n - 1) // 2, b if margin is None else _rounded(margin * b))
         for n, b in zip(full.points, problem.spectrum.band, strict=True)
     )
     cutoffs = tuple(b / length for b, length in zip(band, full.lengths, strict=True))

@@ -63,7 +63,7 @@ def regress(problem: Problem, acting: dict[str, np.ndarray]) -> Fit:
         freedom=residual.size - len(beta),
         dims=problem.grid.dims,
         rounding=0.0,
-        expected=np.inf,
+        unseen=0.0,
     )
     found = found.tied(tie, _stencil_error(problem, frames, matrix, tie))
     whole = max(float(np.linalg.norm(target + offset)), 1e-300)

@@ -18,17 +18,17 @@ from jaxtyping import Array, Float
 
 from ..equation import Equation
 from ..stepper import Coefficients
-from .noise import project
+from .noise import multiplicity, project
 from .pieces import SHORTEST, cut
 from .problem import Problem, Reduced
 from .propagate import Steps, named, propagator
-from .uncertainty import SLACK, Fit, solve, spread
+from .uncertainty import LASTING, SLACK, Fit, beyond_noise, solve, spread
 
-_ITERATIONS = 20
+_ITERATIONS = 40
 _LEAST_STEP = 1e-3
 _GAIN = 1e-3
 # A step that gains more than this share of what the last one gained calls for a new tangent.
-_SLOW = 0.1
+_SLOW = 0.5
 _CG_TOLERANCE = 1e-5
 _CG_ITERATIONS = 200
 # Numbers in a Jacobian that is kept, 0.4 GB.
@@ -64,6 +64,8 @@ def fit(problem: Problem, reduced: Reduced, start: np.ndarray, steps: Steps) -> 
     x, residual, tangent = _minimise(problem, reduced, start, steps)
     own_steps = problem.pieces * (problem.length - 1)
     expected = np.sqrt(own_steps) * reduced.noise(problem.spectrum)
+    alike, lasting = _alike(problem, reduced, residual)
+    noisy = lasting <= LASTING and bool(np.sum(residual**2) <= (SLACK * expected) ** 2)
     ages = np.arange(problem.length) - (problem.length - 1) / 2
     aged = reduced.weigh(reduced.states) * ages.reshape(1, -1, *(1,) * (residual.ndim - 2))
     flat = problem.pieces * problem.length
@@ -73,11 +75,36 @@ def fit(problem: Problem, reduced: Reduced, start: np.ndarray, steps: Steps) -> 
         freedom=own_steps * reduced.freedom - len(x),
         dims=problem.grid.dims,
         rounding=problem.precision * float(np.linalg.norm(aged)),
-        expected=expected,
-        white=bool(np.sum(residual**2) <= (SLACK * expected) ** 2),
+        unseen=0.0 if noisy else max(beyond_noise(residual, expected), np.sqrt(max(alike, 0.0))),
+        white=noisy,
     )
     change = max(reduced.change, 1e-300)
-    return Fit(x, found, float(np.linalg.norm(residual)) / change, expected / change)
+    left = float(np.linalg.norm(residual)) / change
+    return Fit(x, found, left, expected / change, lasting)
+
+
+def _alike(problem: Problem, reduced: Reduced, residual: np.ndarray) -> tuple[float, float]:
+    """What successive frames of the residual have in common: its energy, and by how many standard
+    deviations of white noise that is.
+
+    A missing term leaves a pattern that lasts, in the modes that carry the field; noise does not.
+    """
+    axes = tuple(range(3, residual.ndim))
+    weighted = reduced.weigh(reduced.states)
+    field, left = (np.fft.rfftn(part, axes=axes, norm="ortho") for part in (weighted, residual))
+    noise = np.square(problem.spectrum.noise * reduced.weights)
+    noise = noise * np.prod(reduced.points) / problem.spectrum.points
+    noise = np.maximum(noise, 1e-300).reshape(-1, *(1,) * len(axes))
+    power = np.mean(np.abs(field) ** 2, axis=(0, 1))
+    weights = np.maximum(1 - noise / np.maximum(power, 1e-300), 0.0)
+    share = multiplicity(reduced.points) * weights
+    products = np.real(left[:, 1:] * np.conj(left[:, :-1]))
+    alike = float(np.sum(share * products))
+    pairs = products.shape[0] * products.shape[1]
+    # The real part of a product of two complex modes of variance v has a variance of v²/2, and
+    # stands for two such modes.
+    deviation = float(np.sqrt(pairs * np.sum(share * weights * noise**2)))
+    return alike, alike / max(deviation, 1e-300)
 
 
 def _followed(problem: Problem, reduced: Reduced, x: np.ndarray, steps: Steps) -> int:

@@ -12,6 +12,8 @@ _RANK_TOLERANCE = 1e-9
 _MANY_MODES = 10
 # A residual up to this multiple of the expected noise is that noise.
 SLACK = 1.2
+# Frames of a residual that are alike by more than this many deviations are not noise.
+LASTING = 6.0
 _LEAST_FREEDOM = 3.0
 
 
@@ -59,12 +61,19 @@ class Fit:
     """What a method found: values, their spread, and residuals relative to the observed change.
 
     `residual` is what the equation leaves unexplained, `noise` what noise alone would leave.
+    `lasting` is by how many deviations the residual's frames are more alike than those of noise.
     """
 
     x: np.ndarray
     spread: Spread
     residual: float
     noise: float
+    lasting: float = 0.0
+
+
+def beyond_noise(residual: np.ndarray, expected: float) -> float:
+    """The size of what noise of an expected size does not explain of a residual."""
+    return float(np.sqrt(max(np.sum(np.square(residual)) - (SLACK * expected) ** 2, 0.0)))
 
 
 def solve(columns: np.ndarray, target: np.ndarray) -> np.ndarray:
@@ -83,7 +92,7 @@ def spread(
     freedom: int,
     dims: int,
     rounding: float,
-    expected: float,
+    unseen: float,
     white: bool = False,
 ) -> Spread:
     """Covariance of the least-squares estimate from columns `(p, R, C, *N)` and a residual.
@@ -94,8 +103,8 @@ def spread(
     estimate with modes as clusters). Where few modes carry the information that is itself
     uncertain, and the larger of the two answers counts. `rounding` is the size of an error in the
     data that may look just like a column, as that of a solver which rounds the same way each step.
-    `expected` is the size of the residual that noise explains. What it does not explain comes from
-    a term that is missing or wrong; as much of it may have gone into the estimates unseen.
+    `unseen` is the part of the residual that noise does not explain: it comes from a term that is
+    missing or wrong, and as much of that may have gone into the estimates unseen.
     """
     p = len(columns)
     flat, r = columns.reshape(p, -1), residual.ravel()
@@ -121,7 +130,6 @@ def spread(
     lost = np.any(np.abs(vectors[:, weak]) > 1e-3, axis=1)
     # An error of size e that lies along a column's own direction moves its estimate by e / own.
     own = norms / np.sqrt(np.maximum(np.diag(inverse), 1e-300))
-    unseen = np.sqrt(max(r @ r - (SLACK * expected) ** 2, 0.0))
     return Spread(covariance, t_freedom, condition, lost, np.hypot(rounding, unseen) / own)
 
 

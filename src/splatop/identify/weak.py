@@ -19,7 +19,7 @@ from ..errors import SplatopError
 from ..stepper import Coefficients
 from .columns import columns_of
 from .problem import Problem, Reduced
-from .uncertainty import Fit, solve, spread
+from .uncertainty import Fit, beyond_noise, solve, spread
 
 WEAK_FRAMES = 5
 _WINDOW = 7
@@ -60,7 +60,7 @@ def integrate(problem: Problem, reduced: Reduced) -> Fit:
         * reduced.size
         * np.sqrt(len(target) / (problem.pieces * frames))
         / problem.dt,
-        expected=noise,
+        unseen=beyond_noise(residual, noise),
     )
     return Fit(x, found, float(np.linalg.norm(residual)) / whole, noise / whole)
 
