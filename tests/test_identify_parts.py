@@ -1,5 +1,6 @@
 """The parts identification is made of, each against a slow twin or a formula."""
 
+import equinox as eqx
 import jax
 import jax.numpy as jnp
 import numpy as np
@@ -7,12 +8,14 @@ import pytest
 
 from splatop.derivative import gradient, laplacian
 from splatop.encoders import LatticeEncoder
-from splatop.equation import Advection, Diffusion, Equation
+from splatop.equation import Advection, Diffusion, Equation, parse_equation
 from splatop.grid import Grid
 from splatop.identify import add_noise, lattice_jets
 from splatop.identify.noise import measure, project
+from splatop.identify.pieces import cut
+from splatop.identify.pieces import spread as spread_pieces
 from splatop.identify.problem import pose, reduce
-from splatop.identify.propagate import named, propagator, settings_for
+from splatop.identify.propagate import named, propagator, steps_for
 from splatop.identify.regression import central_difference
 from splatop.identify.uncertainty import levenberg_marquardt, solve, spread
 from splatop.identify.weak import time_tests
@@ -69,7 +72,7 @@ def test_time_tests_slide_over_longer_windows():
 def test_noise_and_band_are_measured(level):
     # The floor is a median over more than 1,000 modes of 7 frames: good to 2 %.
     frames = np.stack([waves(64, 5, seed=0) * (1 - 0.01 * n) for n in range(7)])
-    seen = measure(add_noise(frames, level, 1))
+    seen = measure(add_noise(frames, level, 1)[None])
     assert seen.relative_noise == pytest.approx(level, rel=0.05)
     assert seen.scale == pytest.approx(0.97, rel=0.02)
     assert seen.band == (5, 5)
@@ -77,8 +80,8 @@ def test_noise_and_band_are_measured(level):
 
 def test_clean_frames_have_no_noise():
     frames = np.stack([waves(64, 5)] * 7).astype(np.float32).astype(float)
-    assert measure(frames).relative_noise < 1e-6
-    assert measure(frames).band == (5, 5)
+    assert measure(frames[None]).relative_noise < 1e-6
+    assert measure(frames[None]).band == (5, 5)
 
 
 def test_projection_keeps_the_band_and_nothing_else():
@@ -105,32 +108,92 @@ def test_a_lattice_that_carries_the_band_differentiates_like_fourier_modes():
             )
 
 
-def test_multipliers_of_modes_are_the_physics():
-    # The fast twin of Φ for linear equations, to rounding.
-    frames = np.stack([waves(32, 3) * (1 - 0.01 * n) for n in range(3)])
-    x = np.array([0.03, 1e-3])
+def _one_frame(equation, frames, x, substeps, jets):
+    """A frame ahead by the scheme of identification, and by Φ's RK4 in many substeps."""
     with jax.enable_x64(True):
-        problem = pose(EQUATION, JETS, frames, 1.0)
+        problem = pose(equation, jets, frames, 1.0)
         reduced = reduce(problem)
-        settings = settings_for(problem, reduced, x)
-        assert settings.modal
         coefficients = named(problem.unknown, jnp.asarray(x), {})
-        u = jnp.asarray(reduced.states[0])
-        fast, slow = (
-            propagator(EQUATION, reduced, coefficients, settings._replace(modal=modal))(u)
-            for modal in (True, False)
-        )
-        assert np.asarray(fast) == pytest.approx(np.asarray(slow), abs=1e-12)
+        u = jnp.asarray(reduced.states[0, 0])
+        exact = propagator(equation, reduced, coefficients, 1.0, substeps)(u)
+        by_rk4 = eqx.tree_at(lambda r: r.scheme, reduced, None, is_leaf=lambda s: s is None)
+        slow = propagator(equation, by_rk4, coefficients, 1.0, 256)(u)
+        return np.asarray(exact), np.asarray(slow)
 
 
-def test_a_velocity_field_is_not_mistaken_for_a_constant_one():
+def test_one_exact_step_of_a_linear_equation_is_the_physics_in_many():
+    # Modes turn by 2π·0.03·3·√2 = 0.8 rad: RK4 in 256 substeps is off by (0.8/256)^4/120 of that.
+    frames = np.stack([waves(32, 3) * (1 - 0.01 * n) for n in range(3)])
+    exact, slow = _one_frame(EQUATION, frames, [0.03, 1e-3], 1, JETS)
+    assert exact == pytest.approx(slow, abs=1e-11)
+
+
+def test_coupled_fields_are_integrated_exactly_too():
+    # Schrödinger's equation for two real fields: mode 3 turns by 0.01·(6π)² = 3.6 rad a frame.
+    equation = parse_equation("dt(p) = -D*d2x(q); dt(q) = D*d2x(p)", dims=1, fields=("p", "q"))
+    x = np.arange(32) / 32
+    start = np.stack([np.cos(6 * np.pi * x), np.sin(2 * np.pi * x)])
+    frames = np.stack([start, 0.9 * start, 0.8 * start])
+    exact, slow = _one_frame(equation, frames, [0.01], 1, lattice_jets((3,), Grid.unit(32, 1)))
+    assert exact == pytest.approx(slow, abs=1e-8)  # RK4: 3.6 (3.6/256)^4 / 120
+
+
+def test_a_velocity_that_varies_is_no_constant_one():
     x = np.arange(16) / 16
     velocity = np.stack([np.ones((16, 16)), 1 + 0.5 * np.sin(2 * np.pi * x)[:, None] * np.ones(16)])
     equation = Equation((Advection(velocity=jnp.asarray(velocity, jnp.float32)),))
     frames = np.stack([waves(32, 3) * (1 - 0.01 * n) for n in range(3)])
+    exact, slow = _one_frame(equation, frames, [0.02], 64, JETS)
+    assert exact == pytest.approx(slow, abs=1e-7)
+    constant = Equation((Advection(),))
+    assert np.abs(_one_frame(constant, frames, [0.02], 1, JETS)[0] - exact).max() > 1e-2
+
+
+def test_substeps_are_enough_and_no_more_than_that():
+    # Burgers: fourth order, so twice as many substeps are sixteen times as good.
+    equation = parse_equation("dt(u) = -c*u*dx(u) + nu*d2x(u)", dims=1)
+    x = np.arange(64) / 64
+    frames = np.stack([(1 - 0.01 * n) * np.sin(2 * np.pi * x) for n in range(3)])[:, None]
     with jax.enable_x64(True):
-        problem = pose(equation, JETS, frames, 1.0)
-        assert not settings_for(problem, reduce(problem), np.array([0.02])).modal
+        problem = pose(equation, lattice_jets((31,), Grid.unit(64, 1)), frames, 0.1)
+        reduced = reduce(problem, margin=8.0)
+        steps = steps_for(problem, reduced, np.array([1.0, 0.01]))
+        assert steps is not None
+        coefficients = named(problem.unknown, jnp.array([1.0, 0.01]), {})
+        u = jnp.asarray(reduced.states[0, 0])
+        few, chosen, many = (
+            np.asarray(propagator(equation, reduced, coefficients, 0.1, n)(u))
+            for n in (steps.substeps // 4, steps.substeps, 64 * steps.substeps)
+        )
+    change = np.linalg.norm(many - np.asarray(u))
+    assert np.linalg.norm(chosen - many) < 2e-6 * change
+    assert np.linalg.norm(few - many) > 2e-6 * change
+
+
+def test_pieces_are_spread_and_cut():
+    starts, length = spread_pieces(201, 64)
+    assert (length, list(starts)) == (32, [0, 169])
+    starts, length = spread_pieces(201, 1000)
+    assert length * len(starts) in (200, 201)
+    assert list(starts) == [0, 100]
+    frames = np.arange(2 * 10)[None].reshape(2, 10, 1)
+    assert [list(p[:, 0]) for p in cut(frames, 4)] == [
+        [0, 1, 2], [3, 4, 5], [6, 7, 8], [10, 11, 12], [13, 14, 15], [16, 17, 18]
+    ]  # fmt: skip
+
+
+def test_a_front_thinner_than_a_cell_is_no_noise():
+    x = np.arange(256) / 256
+    centre = 0.3 + 0.01 * np.arange(8)[:, None]
+    front = np.tanh((x - centre) / 1e-3) - np.tanh((x - centre - 0.4) / 1e-3)
+    seen = measure(front[None, :, None])
+    assert seen.unresolved > 0.01
+    assert seen.relative_noise == 0
+    smooth = np.sin(2 * np.pi * (x - centre))
+    noisy = smooth + 0.05 * np.random.default_rng(0).normal(size=smooth.shape)
+    seen = measure(noisy[None, :, None])
+    assert seen.unresolved == 0
+    assert seen.relative_noise == pytest.approx(0.05 * np.sqrt(2), rel=0.1)
 
 
 def test_least_squares_does_not_mind_units():
@@ -146,10 +209,10 @@ def test_spread_of_white_noise_is_the_textbook_formula():
     residual = generator.normal(size=(4, 1, 16, 16))
     flat = columns.reshape(2, -1)
     expected = np.linalg.inv(flat @ flat.T) * np.sum(residual**2) / (1024 - 2)
-    found = spread(columns, residual, freedom=1022, dims=2, rounding=0.0, white=True)
+    found = spread(columns, residual, freedom=1022, dims=2, rounding=0.0, unseen=0.0, white=True)
     assert found.covariance == pytest.approx(expected, rel=1e-10)
     # Clusters of modes say the same of white noise, up to their number: sqrt(2/130) = 12 %.
-    robust = spread(columns, residual, freedom=1022, dims=2, rounding=0.0)
+    robust = spread(columns, residual, freedom=1022, dims=2, rounding=0.0, unseen=0.0)
     assert robust.errors == pytest.approx(found.errors, rel=0.4)
 
 
@@ -158,15 +221,20 @@ def test_spread_sees_that_repeated_errors_are_no_new_information():
     generator = np.random.default_rng(1)
     columns = np.repeat(generator.normal(size=(1, 1, 1, 32, 32)), 4, axis=1)
     residual = np.repeat(generator.normal(size=(1, 1, 32, 32)), 4, axis=0)
-    naive = spread(columns, residual, freedom=4095, dims=2, rounding=0.0, white=True)
-    robust = spread(columns, residual, freedom=4095, dims=2, rounding=0.0)
+    naive = spread(columns, residual, freedom=4095, dims=2, rounding=0.0, unseen=0.0, white=True)
+    robust = spread(columns, residual, freedom=4095, dims=2, rounding=0.0, unseen=0.0)
     assert robust.errors[0] == pytest.approx(2 * naive.errors[0], rel=0.2)
 
 
 def test_proportional_columns_are_lost():
     column = np.random.default_rng(0).normal(size=(1, 1, 1, 8, 8))
     found = spread(
-        np.concatenate([column, 2 * column]), column[0], freedom=62, dims=2, rounding=0.0
+        np.concatenate([column, 2 * column]),
+        column[0],
+        freedom=62,
+        dims=2,
+        rounding=0.0,
+        unseen=0.0,
     )
     assert found.lost.all()
     assert np.isinf(found.errors).all()

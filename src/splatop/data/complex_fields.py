@@ -129,8 +129,8 @@ def _kept(
     for block in blocks:
         flat = np.moveaxis(block, axis, 0).reshape(len(fields), -1)
         finite = np.where(np.isfinite(flat), flat, 0)
-        real = np.maximum(real, np.abs(finite.real).max(axis=1, initial=0.0))
-        imaginary = np.maximum(imaginary, np.abs(finite.imag).max(axis=1, initial=0.0))
+        real = np.maximum(real, np.abs(np.real(finite)).max(axis=1, initial=0.0))
+        imaginary = np.maximum(imaginary, np.abs(np.imag(finite)).max(axis=1, initial=0.0))
     kept = imaginary > ROUNDING * real
     for name, both, size, whole in zip(fields, kept, imaginary, real, strict=True):
         if name in complex_fields:

@@ -247,9 +247,9 @@ def _line(array: Any) -> np.ndarray | None:
         return None
     values = _values(array)
     if np.iscomplexobj(values):
-        if values.imag.any():
+        if np.imag(values).any():
             return None
-        values = values.real
+        values = np.real(values)
     values = np.squeeze(values)
     if values.ndim == 1:
         return values
@@ -372,4 +372,4 @@ def _values(array: Any) -> np.ndarray:
 def _stored_step(contents: _Contents) -> float | None:
     """A time step that the file holds as a number."""
     held = contents.arrays.get("dt")
-    return None if held is None or _sides(held) else float(_values(held).real.reshape(()))
+    return None if held is None or _sides(held) else float(np.real(_values(held)).reshape(()))

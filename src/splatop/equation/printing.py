@@ -15,6 +15,7 @@ from .expression import (
     FieldDerivative,
     Function,
     Group,
+    Imaginary,
     Monomial,
     Pi,
 )
@@ -158,6 +159,8 @@ class _Text(_Style):
         match atom:
             case Pi():
                 return "pi"
+            case Imaginary():
+                return "i"
             case Coefficient(name):
                 return name
             case Coordinate(axis):
@@ -220,6 +223,8 @@ class _Latex(_Style):
         match atom:
             case Pi():
                 return r"\pi"
+            case Imaginary():
+                return r"\mathrm{i}"
             case Coefficient(name):
                 return _symbol(name)
             case Coordinate(axis):

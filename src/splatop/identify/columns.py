@@ -61,7 +61,9 @@ def acting_parts(problem: Problem, reduced: Reduced) -> dict[str, np.ndarray]:
     deviation = np.std(u, axis=tuple(range(1, u.ndim)), keepdims=True)
     speck = _ROUNDING * deviation * np.random.default_rng(0).standard_normal(u.shape)
     still, moved = (
-        columns_of(problem.equation, reduced.jets, state, problem.unknown, problem.given).parts
+        columns_of(
+            problem.equation, reduced.jets, jnp.asarray(state), problem.unknown, problem.given
+        ).parts
         for state in (u, u + speck)
     )
     acting = {}

@@ -169,17 +169,18 @@ def _tangent(
     basis = _basis(reduced)
     if len(basis) * reduced.states.size <= _MOST_NUMBERS:
         jacobian, columns = _jacobian(
-            problem.equation, reduced, *point, problem.given, (steps, basis)
+            problem.equation, reduced, *point, problem.given, (steps, jnp.asarray(basis))
         )
         eliminate = _by_jacobian(np.asarray(jacobian), basis)
     else:
         columns = _columns(problem.equation, reduced, *point, problem.given, steps)
 
-        def eliminate(target: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        def by_gradients(target: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
             how = steps, jnp.asarray(target)
             found = _by_gradients(problem.equation, reduced, *point, problem.given, how)
             return np.asarray(found[0]), np.asarray(found[1])
 
+        eliminate = by_gradients
     left, changes = zip(*(eliminate(column) for column in np.asarray(columns)), strict=True)
     return _Tangent(eliminate, np.stack(left), np.stack(changes))
 
@@ -261,7 +262,7 @@ def _jacobian(
     x: Float[Array, " p"],
     states: Array,
     known: Coefficients,
-    how: tuple[Steps, np.ndarray],
+    how: tuple[Steps, Array],
 ) -> tuple[Array, Array]:
     """Derivatives of the prediction along the basis of states, and by the coefficients."""
     steps, basis = how
