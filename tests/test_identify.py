@@ -259,14 +259,3 @@ def test_three_dimensions():
     equation, frames = solution(text, true, dims=3, points=12, frames=5)
     found = identify(equation, lattice_jets((3, 3, 3), Grid.unit(12, 3)), frames, 0.1)
     assert np.all(relative_errors(found, true) < 1e-5)
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize("level", [0.01, 0.05])
-def test_noisy_frames_are_identified_better_than_by_the_weak_form_of_pysindy(level):
-    pytest.importorskip("pysindy")
-    study = pytest.importorskip("identification_study")
-    frames = study.noisy(study.data(5, 160, 0), level, 0)
-    ours = study.splatop_errors(frames, "auto")["errors"].mean(axis=0)
-    peer = study.peer_errors(frames).mean(axis=0)
-    assert np.all(2 * ours < peer)

@@ -14,6 +14,7 @@ from splatop.grid import Grid
 from splatop.identify import add_noise, identify, identify_trajectories, lattice_jets
 
 sys.path.insert(0, str(Path(__file__).parent.parent / "tools"))
+from identification import peer_errors
 from study_problems import PROBLEMS, draw
 
 
@@ -185,3 +186,11 @@ def test_the_command_says_first_that_it_is_not_sure(splatop, tmp_path):
     code, out, err = splatop(*command[:2], "--frames", "some", "--equation", right)
     assert code != 0
     assert "a number of frames or 'all'" in err
+
+
+def test_noisy_frames_are_identified_better_than_by_the_weak_form_of_pysindy():
+    problem = replace(PROBLEMS["burgers"], frames=64)
+    noisy = add_noise(draw(problem, 2), 0.05, (7, 2))
+    ours = identified("burgers", noisy, frames="all").relative_errors(problem.true)
+    peer = min(max(peer_errors(problem, noisy, width).values()) for width in (0.05, 0.1, 0.2))
+    assert 2 * max(ours.values()) < peer

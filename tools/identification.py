@@ -262,6 +262,77 @@ def wrong(count: int) -> None:
         )
 
 
+# --- tables --------------------------------------------------------------------------------------
+
+
+def write_tables() -> None:
+    for marker, table in (("study", study_table()), ("wrong", wrong_table())):
+        begin, end = f"<!-- {marker}:begin -->", f"<!-- {marker}:end -->"
+        text = DOCS.read_text()
+        before, rest = text.split(begin)
+        after = rest.split(end)[1]
+        DOCS.write_text(f"{before}{begin}\n{table}\n{end}{after}")
+
+
+def study_table() -> str:
+    lines = [
+        "| equation | noise | mean error | target, all below | covered | trusted | seconds "
+        "| PySINDy weak form, mean error |",
+        "|---|---|---|---|---|---|---|---|",
+    ]
+    covered: dict[float, list[bool]] = {noise: [] for noise in NOISE}
+    for name in PROBLEMS:
+        rows = json.loads((RESULTS / f"{name}.json").read_text())["rows"]
+        for level, noise in enumerate(NOISE):
+            own = [row for row in rows if row["noise"] == noise]
+            hits = [hit for row in own for hit in row["covered"].values()]
+            covered[noise] += hits
+            target = TARGETS[name][level] if name in TARGETS else None
+            lines.append(
+                f"| {name} | {100 * noise:g} % | {_errors(own, 'errors')} "
+                f"| {'–' if target is None else f'{target:g} %'} | {100 * np.mean(hits):.0f} % "
+                f"| {sum(row['trusted'] for row in own)} of {len(own)} "
+                f"| {np.median([row['seconds'] for row in own]):.1f} "
+                f"| {_errors(own, 'peer_errors')} |"
+            )
+    pooled = ", ".join(
+        f"{100 * np.mean(hits):.1f} % at {100 * noise:g} % noise" for noise, hits in covered.items()
+    )
+    return "\n".join([*lines, "", f"All 95 % intervals together cover: {pooled}."])
+
+
+def _errors(rows: list[dict[str, Any]], key: str) -> str:
+    means = {n: 100 * np.mean([row[key][n] for row in rows]) for n in rows[0][key]}
+    return ", ".join(f"{n} {mean:.2g} %" for n, mean in means.items())
+
+
+def wrong_table() -> str:
+    rows = json.loads((RESULTS / "wrong.json").read_text())
+    lines = [
+        "| what is wrong | equations | trusted | refused | farthest truth, in half-widths: all "
+        "| of trusted ones |",
+        "|---|---|---|---|---|---|",
+    ]
+    names = {
+        "dropped": "a term is missing",
+        "replaced": "a term is another one",
+        "added": "a term too many (its coefficient is 0)",
+        "known": "a known value is off by 2 to 50 %",
+        "dt": "the time step is off by 20 to 100 %, one value known",
+    }
+    for kind, words in [*names.items(), (None, "all")]:
+        own = [row for row in rows if kind in (None, row["kind"])]
+        far, trusted = (
+            max((m for row in some for m in row["misses"].values()), default=0.0)
+            for some in (own, [row for row in own if row["trusted"]])
+        )
+        lines.append(
+            f"| {words} | {len(own)} | {sum(row['trusted'] for row in own)} "
+            f"| {sum('refused' in row for row in own)} | {far:.2g} | {trusted:.2g} |"
+        )
+    return "\n".join(lines)
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("what", choices=["study", "wrong", "tables"])

@@ -103,15 +103,14 @@ def identify(
         begin, length = chosen_frames(data, count, start=start, budget=budget, method=method)
         used = len(begin) * length
         if not json:
-            spread = ", spread over it" if len(begin) > 1 and used < data.frames - start else ""
-            allowed = (
-                f" (a budget of {budget:g} s; --frames all takes them all)"
-                if count is None and used < data.frames - start
-                else ""
-            )
+            # Pieces of equal length may leave a frame each.
+            some = used + len(begin) <= data.frames - start
+            spread = f", spread over it (a budget of {budget:g} s; --frames all takes them all)"
             console.print(
-                f"using {used} of {data.frames} frames of each trajectory{spread}{allowed}",
+                f"using {used} of {data.frames} frames of each trajectory"
+                + (spread if some and count is None else ""),
                 highlight=False,
+                soft_wrap=True,
             )
         started = time.perf_counter()
         with progress_bar("identifying") as progress:

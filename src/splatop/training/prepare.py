@@ -207,14 +207,18 @@ def _identify(
     """Unknown coefficients: those shared by all trajectories, those of each by itself, and how far
     the 95 % interval of one trajectory reaches to each side."""
     data = loaded.at(settings.phases[0][0])
-    frames = min(settings.calibration_frames, data.frames)
-    say(
-        f"identifying {', '.join(unknown)} from {frames} frames of each of "
-        f"{data.trajectories} trajectories"
-    )
+    # The paper's benchmarks are identified from as few frames as it takes; others from what is
+    # worth its time.
+    frames = None
+    if loaded.benchmark is not None:
+        frames = min(settings.calibration_frames, data.frames)
+    say(f"identifying {', '.join(unknown)} from each of {data.trajectories} trajectories")
     found = identify_trajectories(
         equation, None, data, unknown=unknown, known=loaded.known, frames=frames
     )
+    doubted = sum(not one.trusted for one in found)
+    if doubted:
+        say(f"not trusted: what was identified from {doubted} of {len(found)} trajectories")
     for warning in sorted({text for one in found for text in one.warnings}):
         say(f"warning: {warning}")
     shared, own, reach = {}, {}, {}
