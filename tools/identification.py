@@ -228,7 +228,7 @@ def judged(case: dict[str, Any]) -> dict[str, Any]:
             states,
             known=case["known"],
             dt=problem.dt * case["scale"],
-            frames=33,
+            frames=17,
             start=len(states) // 3,
         )
     except SplatopError as refused:
