@@ -14,7 +14,7 @@ from ..grid import Grid
 from ..jets import JetProvider, SplatJets
 from ..spectral import PassThrough
 from .columns import acting_parts
-from .diagnose import NOISY, Remark, remarks_on
+from .diagnose import Remark, remarks_on
 from .flow import match
 from .noise import TAIL, measure
 from .pieces import DEFAULT_BUDGET, SHORTEST, cut, frames_within, spread
@@ -171,8 +171,7 @@ def _identify(problem: Problem, method: str) -> Identified:
         )
         method = "flow"
     if method == "auto":
-        noisy = problem.spectrum.relative_noise > NOISY
-        method = "trajectory" if noisy and problem.length >= 3 else "flow"
+        method = "trajectory" if problem.noisy and problem.length >= 3 else "flow"
     if problem.length < _LEAST_FRAMES[method]:
         raise SplatopError(
             f"expected at least {_LEAST_FRAMES[method]} frames for the {method} method, got "

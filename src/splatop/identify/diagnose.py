@@ -5,12 +5,10 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from .problem import Problem, carries, lattice_anchors
+from .problem import NOISY, Problem, carries, lattice_anchors
 from .regression import PAPER_FRAMES
 from .uncertainty import LASTING, SLACK, Fit
 
-# Above this relative noise, frames are not compared with one another.
-NOISY = 1e-4
 _FEW_FRAMES = 5
 _ILL_CONDITIONED = 1e3
 # The share of the change between frames that an equation may leave unexplained.

@@ -20,6 +20,9 @@ from ..physics import EmbeddedPhysics
 from ..spectral import BoxFilter, Filter
 from .noise import Spectrum, measure, project
 
+# Above this relative noise, frames are not compared with one another.
+NOISY = 1e-4
+
 Unknown = Iterable[str] | Mapping[str, float] | None
 
 
@@ -54,6 +57,11 @@ class Problem:
     def length(self) -> int:
         """Successive frames of a piece."""
         return self.frames.shape[1]
+
+    @property
+    def noisy(self) -> bool:
+        """Whether the frames hold too much noise to be compared with one another."""
+        return self.spectrum.relative_noise > NOISY
 
     @property
     def given(self) -> dict[str, Array]:

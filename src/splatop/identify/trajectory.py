@@ -64,7 +64,7 @@ def fit(problem: Problem, reduced: Reduced, start: np.ndarray, steps: Steps) -> 
     x, residual, tangent = _minimise(problem, reduced, start, steps)
     own_steps = problem.pieces * (problem.length - 1)
     expected = np.sqrt(own_steps) * reduced.noise(problem.spectrum)
-    alike, lasting = _alike(problem, reduced, residual)
+    alike, lasting = _alike(problem, reduced, residual) if problem.noisy else (0.0, 0.0)
     noisy = lasting <= LASTING and bool(np.sum(residual**2) <= (SLACK * expected) ** 2)
     ages = np.arange(problem.length) - (problem.length - 1) / 2
     aged = reduced.weigh(reduced.states) * ages.reshape(1, -1, *(1,) * (residual.ndim - 2))
