@@ -15,30 +15,10 @@ from ..equation import parse_coefficients, parse_valued_equation
 from ..errors import SplatopError
 from ..grid import Grid
 from .app import JsonOption, app, console, errors, print_json
+from .reading import Reading, numbers, open_data, reads_a_file
 
 MOST_POINTS = 10**9
 FileArgument = Annotated[Path, typer.Argument(metavar="FILE", help="A file of trajectories.")]
-AxesOption = Annotated[
-    str | None,
-    typer.Option(help="Order of the axes where the file does not say: letters of b t c x y z."),
-]
-FieldsOption = Annotated[
-    str | None, typer.Option(help="Fields to read, or names of the channels: u,v,p.")
-]
-LengthsOption = Annotated[
-    str | None, typer.Option(help="Side lengths of the box: 1 for all axes, or 1,2,1.")
-]
-OriginOption = Annotated[
-    str | None,
-    typer.Option(help="Where the axes begin, else the file's, or 0: -1 for all axes, or -1,0."),
-]
-DtOption = Annotated[float | None, typer.Option(help="Time between frames.")]
-PeriodicOption = Annotated[
-    bool, typer.Option("--periodic", help="Take the data as periodic without looking.")
-]
-DropEndOption = Annotated[
-    bool, typer.Option("--drop-end", help="Leave out a last point that repeats the first.")
-]
 
 
 @app.command()
@@ -131,8 +111,8 @@ def generate(
         grid = _box(
             dims,
             _points(points, dims) or (64,),
-            tuple(_numbers(lengths, "lengths") or [1.0]),
-            data.as_origin(_numbers(origin, "an origin"), dims),
+            tuple(numbers(lengths, "lengths") or [1.0]),
+            data.as_origin(numbers(origin, "an origin"), dims),
         )
         with progress_bar("solving") as progress:
             data.solve_to_file(
@@ -191,29 +171,16 @@ def _shortened(text: str) -> str:
 
 
 @app.command()
+@reads_a_file
 def inspect(
     file: FileArgument,
     json: JsonOption = False,
     plot: Annotated[Path | None, typer.Option(help="Draw a few frames into this picture.")] = None,
-    axes: AxesOption = None,
-    fields: FieldsOption = None,
-    lengths: LengthsOption = None,
-    origin: OriginOption = None,
-    dt: DtOption = None,
-    periodic: PeriodicOption = False,
-    drop_end: DropEndOption = False,
+    *,
+    reading: Reading,
 ) -> None:
     """Say what a file holds: fields, grid, ranges, spectrum, frames that are not finite."""
-    with open_data(
-        file,
-        axes=axes,
-        fields=fields,
-        lengths=lengths,
-        origin=origin,
-        dt=dt,
-        periodic=periodic,
-        drop_end=drop_end,
-    ) as trajectories:
+    with open_data(file, reading) as trajectories:
         with progress_bar("reading") as progress:
             summary = data.summarize(trajectories, progress=progress)
         if plot is not None:
@@ -225,66 +192,25 @@ def inspect(
 
 
 @app.command()
+@reads_a_file
 def convert(
     source: Annotated[Path, typer.Argument(metavar="IN", help="A file of trajectories.")],
     out: Annotated[Path, typer.Argument(metavar="OUT", help="The HDF5 file to write.")],
-    axes: AxesOption = None,
-    fields: FieldsOption = None,
-    lengths: LengthsOption = None,
-    origin: OriginOption = None,
-    dt: DtOption = None,
-    periodic: PeriodicOption = False,
-    drop_end: DropEndOption = False,
     compress: Annotated[
         bool, typer.Option("--compress", help="Smaller by a sixth, slower to sample from.")
     ] = False,
+    *,
+    reading: Reading,
 ) -> None:
     """Write a file of any format that is read as HDF5 in the layout of The Well."""
     _check_output(out)
     started = time.perf_counter()
     with (
-        open_data(
-            source,
-            axes=axes,
-            fields=fields,
-            lengths=lengths,
-            origin=origin,
-            dt=dt,
-            periodic=periodic,
-            drop_end=drop_end,
-        ) as trajectories,
+        open_data(source, reading) as trajectories,
         progress_bar("converting") as progress,
     ):
         data.save_trajectories(out, trajectories, compress=compress, progress=progress)
     _report_written(out, started)
-
-
-def open_data(file: Path, **options: Any) -> data.Trajectories:
-    """Open a file with the options as they come from the command line."""
-    return data.open_trajectories(file, **reading(**options))
-
-
-def reading(
-    *,
-    axes: str | None = None,
-    fields: str | None = None,
-    lengths: str | None = None,
-    origin: str | None = None,
-    dt: float | None = None,
-    periodic: bool = False,
-    drop_end: bool = False,
-) -> dict[str, Any]:
-    """How a file is to be read: those arguments of `open_trajectories` that were given."""
-    asked = {
-        "axes": axes,
-        "fields": _names(fields),
-        "lengths": _numbers(lengths, "lengths"),
-        "origin": _numbers(origin, "an origin"),
-        "dt": dt,
-        "periodic": True if periodic else None,
-        "drop_end": True if drop_end else None,
-    }
-    return {name: value for name, value in asked.items() if value is not None}
 
 
 @contextlib.contextmanager
@@ -392,16 +318,3 @@ def _interval(values: dict[str, float | None]) -> str:
     if low is None or high is None:
         return "not finite"
     return f"{low:.6g}" if low == high else f"{low:.6g} to {high:.6g}"
-
-
-def _names(text: str | None) -> list[str] | None:
-    return None if text is None else [name.strip() for name in text.split(",")]
-
-
-def _numbers(text: str | None, what: str) -> list[float] | None:
-    if text is None:
-        return None
-    try:
-        return [float(part) for part in text.split(",")]
-    except ValueError:
-        raise SplatopError(f"expected {what} such as 1 or 1,2, got '{text}'") from None

@@ -32,20 +32,12 @@ from ..model import Model, load_model, shipped_models
 from ..training.problem import reported_data
 from ..training.run_folder import CONFIG, read_json
 from .app import JsonOption, app, console, errors, numbers_table, print_json
-from .data import (
-    AxesOption,
-    DropEndOption,
-    DtOption,
-    FieldsOption,
-    LengthsOption,
-    OriginOption,
-    PeriodicOption,
-    open_data,
-    progress_bar,
-)
+from .data import progress_bar
+from .reading import Reading, open_data, reads_a_file
 
 
 @app.command()
+@reads_a_file
 def evaluate(
     models: Annotated[
         list[str] | None,
@@ -91,13 +83,8 @@ def evaluate(
     ] = False,
     json: JsonOption = False,
     out: Annotated[Path | None, typer.Option(help="Write the metrics here as well.")] = None,
-    axes: AxesOption = None,
-    fields: FieldsOption = None,
-    lengths: LengthsOption = None,
-    origin: OriginOption = None,
-    dt: DtOption = None,
-    periodic: PeriodicOption = False,
-    drop_end: DropEndOption = False,
+    *,
+    reading: Reading,
 ) -> None:
     """Roll models out over held-out trajectories and compare them with the reference.
 
@@ -118,16 +105,7 @@ def evaluate(
     also += ["representation"] if representation else []
     source = None
     if data is not None:
-        opened = open_data(
-            data,
-            axes=axes,
-            fields=fields,
-            lengths=lengths,
-            origin=origin,
-            dt=dt,
-            periodic=periodic,
-            drop_end=drop_end,
-        )
+        opened = open_data(data, reading)
         source = data, opened
     with (
         _test_set(models, loaded, source, steps, trajectories, points, seed) as test_set,

@@ -14,23 +14,14 @@ from ..data import ArrayTrajectories, Trajectories
 from ..equation import Equation, parse_coefficients, parse_equation
 from ..errors import SplatopError, unknown_name
 from .app import JsonOption, app, console, print_json
-from .data import (
-    AxesOption,
-    DropEndOption,
-    DtOption,
-    FieldsOption,
-    FileArgument,
-    LengthsOption,
-    OriginOption,
-    PeriodicOption,
-    open_data,
-    progress_bar,
-)
+from .data import FileArgument, progress_bar
+from .reading import Reading, open_data, reads_a_file
 
 _ROWS = 30
 
 
 @app.command()
+@reads_a_file
 def identify(
     file: FileArgument,
     equation: Annotated[
@@ -70,27 +61,13 @@ def identify(
     ] = 0.0,
     seed: Annotated[int, typer.Option(help="Of the added noise.")] = 0,
     json: JsonOption = False,
-    axes: AxesOption = None,
-    fields: FieldsOption = None,
-    lengths: LengthsOption = None,
-    origin: OriginOption = None,
-    dt: DtOption = None,
-    periodic: PeriodicOption = False,
-    drop_end: DropEndOption = False,
+    *,
+    reading: Reading,
 ) -> None:
     """Identify coefficients from frames, with 95 % intervals and whether to trust them."""
     from ..identify import chosen_frames, identify_trajectories
 
-    with open_data(
-        file,
-        axes=axes,
-        fields=fields,
-        lengths=lengths,
-        origin=origin,
-        dt=dt,
-        periodic=periodic,
-        drop_end=drop_end,
-    ) as opened:
+    with open_data(file, reading) as opened:
         wanted, starts = _unknown(unknown)
         names = tuple(wanted) if unknown else None
         count = _frames(frames)

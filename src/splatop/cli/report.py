@@ -6,19 +6,11 @@ from typing import Annotated
 import typer
 
 from .app import app, console
-from .data import (
-    AxesOption,
-    DropEndOption,
-    DtOption,
-    FieldsOption,
-    LengthsOption,
-    OriginOption,
-    PeriodicOption,
-    open_data,
-)
+from .reading import Reading, open_data, reads_a_file
 
 
 @app.command()
+@reads_a_file
 def report(
     runs: Annotated[
         list[Path], typer.Argument(metavar="RUN...", help="Folders of evaluated runs.")
@@ -34,13 +26,8 @@ def report(
     trajectory: Annotated[
         int | None, typer.Option(help="Which one to play; else the median one.")
     ] = None,
-    axes: AxesOption = None,
-    fields: FieldsOption = None,
-    lengths: LengthsOption = None,
-    origin: OriginOption = None,
-    dt: DtOption = None,
-    periodic: PeriodicOption = False,
-    drop_end: DropEndOption = False,
+    *,
+    reading: Reading,
 ) -> None:
     """Write one HTML page about runs, complete in itself: open it from the file."""
     from ..evaluate.report import write_report
@@ -49,16 +36,7 @@ def report(
         out = runs[0] / "report.html" if len(runs) == 1 else Path("report.html")
     opened = None
     if data is not None:
-        opened = open_data(
-            data,
-            axes=axes,
-            fields=fields,
-            lengths=lengths,
-            origin=origin,
-            dt=dt,
-            periodic=periodic,
-            drop_end=drop_end,
-        )
+        opened = open_data(data, reading)
     written = write_report(
         runs, out, data=opened, trajectory=trajectory, say=lambda text: _print(f"{text} ...")
     )

@@ -15,17 +15,7 @@ from rich.progress import (
 
 from ..errors import SplatopError
 from .app import JsonOption, app, console, print_json
-from .data import (
-    AxesOption,
-    DropEndOption,
-    DtOption,
-    FieldsOption,
-    LengthsOption,
-    OriginOption,
-    PeriodicOption,
-    open_data,
-    reading,
-)
+from .reading import Reading, arguments, open_data, reads_a_file
 
 Benchmark = Annotated[str | None, typer.Argument(help="A benchmark (see `splatop benchmarks`).")]
 DataOption = Annotated[Path | None, typer.Option("--data", help="A file of trajectories.")]
@@ -38,15 +28,14 @@ CoefficientsOption = Annotated[
 ]
 
 
-def _problem(benchmark, data, equation, coefficients, *, hold_out=None, **options):
-    """`options` are those of `open_data`."""
+def _problem(benchmark, data, equation, coefficients, *, reading, hold_out=None):
     from ..equation import parse_coefficients
     from ..training import Problem
 
     return Problem(
         benchmark=benchmark,
         data=None if data is None else str(data),
-        reading=reading(**options) if data is not None else {},
+        reading=arguments(reading) if data is not None else {},
         equation_text=equation,
         coefficients=parse_coefficients(coefficients) if coefficients else {},
         hold_out=hold_out,
@@ -100,6 +89,7 @@ class TrainingProgress:
 
 
 @app.command()
+@reads_a_file
 def train(
     benchmark: Benchmark = None,
     *,
@@ -133,13 +123,7 @@ def train(
         bool,
         typer.Option("--distributed", help="One process of several (JAX cluster variables)."),
     ] = False,
-    axes: AxesOption = None,
-    fields: FieldsOption = None,
-    lengths: LengthsOption = None,
-    origin: OriginOption = None,
-    dt: DtOption = None,
-    periodic: PeriodicOption = False,
-    drop_end: DropEndOption = False,
+    reading: Reading,
 ) -> None:
     """Train a model on a benchmark, or on your own data and equation."""
     from dataclasses import replace
@@ -156,13 +140,7 @@ def train(
         equation,
         coefficients,
         hold_out=hold_out,
-        axes=axes,
-        fields=fields,
-        lengths=lengths,
-        origin=origin,
-        dt=dt,
-        periodic=periodic,
-        drop_end=drop_end,
+        reading=reading,
     )
     chosen = training.preset(preset, benchmark)
     chosen = replace(chosen, model=model, seed=seed, seeds=seeds, drop_terms=tuple(drop_term or ()))
@@ -187,6 +165,7 @@ def train(
 
 
 @app.command()
+@reads_a_file
 def tune(
     benchmark: Benchmark = None,
     *,
@@ -194,13 +173,7 @@ def tune(
     equation: EquationOption = None,
     coefficients: CoefficientsOption = None,
     json: JsonOption = False,
-    axes: AxesOption = None,
-    fields: FieldsOption = None,
-    lengths: LengthsOption = None,
-    origin: OriginOption = None,
-    dt: DtOption = None,
-    periodic: PeriodicOption = False,
-    drop_end: DropEndOption = False,
+    reading: Reading,
 ) -> None:
     """Choose filter, anchors and substeps from the data and the equation, and say why."""
     import tempfile
@@ -216,13 +189,7 @@ def tune(
         data,
         equation,
         coefficients,
-        axes=axes,
-        fields=fields,
-        lengths=lengths,
-        origin=origin,
-        dt=dt,
-        periodic=periodic,
-        drop_end=drop_end,
+        reading=reading,
     )
     with tempfile.TemporaryDirectory() as scratch:
         loaded = problem.load(PRESETS["fast"], Path(scratch))
@@ -253,6 +220,7 @@ def tune(
 
 
 @app.command()
+@reads_a_file
 def rollout(
     model: Annotated[str, typer.Argument(help="A run folder, a .safetensors file or a name.")],
     *,
@@ -260,13 +228,7 @@ def rollout(
     out: Annotated[Path, typer.Option("--out", help="The HDF5 file to write.")],
     steps: Annotated[int, typer.Option(help="Frames to predict.")] = 200,
     trajectories: Annotated[int | None, typer.Option(help="Only the first ones.")] = None,
-    axes: AxesOption = None,
-    fields: FieldsOption = None,
-    lengths: LengthsOption = None,
-    origin: OriginOption = None,
-    dt: DtOption = None,
-    periodic: PeriodicOption = False,
-    drop_end: DropEndOption = False,
+    reading: Reading,
 ) -> None:
     """Predict the frames that follow the first state of each trajectory."""
     from rich.progress import track
@@ -275,16 +237,7 @@ def rollout(
     from ..model import load_model
 
     loaded = load_model(model)
-    with open_data(
-        data,
-        axes=axes,
-        fields=fields,
-        lengths=lengths,
-        origin=origin,
-        dt=dt,
-        periodic=periodic,
-        drop_end=drop_end,
-    ) as opened:
+    with open_data(data, reading) as opened:
         written = forecast(
             loaded,
             opened,

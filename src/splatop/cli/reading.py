@@ -1,0 +1,112 @@
+"""The options that say how a file is to be read, the same for every command that reads one."""
+
+import functools
+import inspect
+from collections.abc import Callable
+from typing import Annotated, Any
+
+import typer
+
+from .. import data
+from ..errors import SplatopError
+
+# Options of a command line, as they came, by name.
+Reading = dict[str, Any]
+
+_OPTIONS: dict[str, tuple[Any, Any]] = {
+    "axes": (
+        Annotated[
+            str | None,
+            typer.Option(
+                help="Order of the axes where the file does not say: letters of b t c x y z."
+            ),
+        ],
+        None,
+    ),
+    "fields": (
+        Annotated[
+            str | None, typer.Option(help="Fields to read, or names of the channels: u,v,p.")
+        ],
+        None,
+    ),
+    "lengths": (
+        Annotated[
+            str | None, typer.Option(help="Side lengths of the box: 1 for all axes, or 1,2,1.")
+        ],
+        None,
+    ),
+    "origin": (
+        Annotated[
+            str | None,
+            typer.Option(
+                help="Where the axes begin, else the file's, or 0: -1 for all axes, or -1,0."
+            ),
+        ],
+        None,
+    ),
+    "dt": (Annotated[float | None, typer.Option(help="Time between frames.")], None),
+    "periodic": (
+        Annotated[
+            bool, typer.Option("--periodic", help="Take the data as periodic without looking.")
+        ],
+        False,
+    ),
+    "drop_end": (
+        Annotated[
+            bool, typer.Option("--drop-end", help="Leave out a last point that repeats the first.")
+        ],
+        False,
+    ),
+}
+
+
+def reads_a_file(command: Callable[..., None]) -> Callable[..., None]:
+    """Give a command the options of reading, which it gets as one argument `reading`."""
+    own = inspect.signature(command)
+    parameters = [p for p in own.parameters.values() if p.name != "reading"]
+    parameters += [
+        inspect.Parameter(name, inspect.Parameter.KEYWORD_ONLY, default=default, annotation=kind)
+        for name, (kind, default) in _OPTIONS.items()
+    ]
+
+    @functools.wraps(command)
+    def with_reading(**given: Any) -> None:
+        reading = {name: given.pop(name) for name in _OPTIONS}
+        command(**given, reading=reading)
+
+    with_reading.__signature__ = own.replace(parameters=parameters)  # type: ignore[attr-defined]
+    with_reading.__annotations__ = {p.name: p.annotation for p in parameters}
+    return with_reading
+
+
+def arguments(reading: Reading) -> dict[str, Any]:
+    """Those arguments of `open_trajectories` that were given."""
+    asked = {
+        "axes": reading["axes"],
+        "fields": _names(reading["fields"]),
+        "lengths": numbers(reading["lengths"], "lengths"),
+        "origin": numbers(reading["origin"], "an origin"),
+        "dt": reading["dt"],
+        "periodic": reading["periodic"] or None,
+        "drop_end": reading["drop_end"] or None,
+    }
+    return {name: value for name, value in asked.items() if value is not None}
+
+
+def open_data(file: Any, reading: Reading) -> data.Trajectories:
+    """Open a file with the options as they come from the command line."""
+    return data.open_trajectories(file, **arguments(reading))
+
+
+def _names(text: str | None) -> list[str] | None:
+    return None if text is None else [name.strip() for name in text.split(",")]
+
+
+def numbers(text: str | None, what: str) -> list[float] | None:
+    """Numbers separated by commas."""
+    if text is None:
+        return None
+    try:
+        return [float(part) for part in text.split(",")]
+    except ValueError:
+        raise SplatopError(f"expected {what} such as 1 or 1,2, got '{text}'") from None
