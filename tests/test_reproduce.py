@@ -75,7 +75,12 @@ def made_up(run: Run, *, diverged: bool = False) -> Metrics:
             "ablation": None,
             "train_minutes": 1.0,
         },
-        data={"source": "made up", "points": [points] * benchmark.dims, "dt": 1.0},
+        data={
+            "source": "made up",
+            "points": [points] * benchmark.dims,
+            "dt": 1.0,
+            "held_out": True,
+        },
         per_trajectory={"rl2": [1.0] * COUNT},
         spectrum={
             "wavenumber": list(map(float, range(len(energy)))),
