@@ -84,6 +84,7 @@ def test_tutorial(name, monkeypatch, tmp_path, capsys):
 
 def test_every_way_in_has_a_tutorial():
     assert set(TUTORIALS) == {
+        "matlab",
         "own_data",
         "unknown_coefficients",
         "missing_term",
