@@ -31,6 +31,8 @@ _LINEAR_METHODS = ("paper", "weak")
 _LEAST_FRAMES = {"paper": 3, "flow": 2, "weak": WEAK_FRAMES, "trajectory": 3}
 _PAPER_ANCHORS = 20
 _HIDDEN = 1.5
+# Small scales by which pieces must fall below the whole for these to be left out of the rest.
+_MUCH_LESS = 0.1
 # What may be left out of clean data where all of it cannot be followed in time.
 _TAILS = (TAIL, 1e-5, 1e-4, 1e-3)
 
@@ -269,7 +271,9 @@ def _resolved_pieces(problem: Problem) -> tuple[Problem, list[Remark]]:
     if not problem.spectrum.unresolved:
         return problem, []
     pieces = cut(problem.frames, SHORTEST)
-    good = [not measure(piece[None]).unresolved for piece in pieces]
+    spectra = [measure(piece[None]) for piece in pieces]
+    least = _MUCH_LESS * problem.spectrum.unresolved
+    good = [not one.unresolved and one.relative_noise < least for one in spectra]
     if all(good) or not any(good):
         return problem, []
     frames = pieces[good]

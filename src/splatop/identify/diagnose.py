@@ -100,6 +100,14 @@ def _about_time(problem: Problem) -> list[Remark]:
 def _about_residual(problem: Problem, fit: Fit) -> list[Remark]:
     unexplained = np.sqrt(max(fit.residual**2 - (SLACK * fit.noise) ** 2, 0.0))
     found = []
+    if not fit.settled:
+        found.append(
+            Remark(
+                "the search for the values did not settle: they may be off by more than the "
+                "intervals say; give better values to start from, or pass fewer frames",
+                doubt=True,
+            )
+        )
     if problem.spectrum.unresolved and unexplained > _UNRESOLVED:
         found.append(
             Remark(

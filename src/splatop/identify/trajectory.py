@@ -24,9 +24,11 @@ from .problem import Problem, Reduced
 from .propagate import Steps, named, propagator
 from .uncertainty import LASTING, SLACK, Fit, beyond_noise, solve, spread
 
-_ITERATIONS = 40
+_ITERATIONS = 24
 _LEAST_STEP = 1e-3
-_GAIN = 1e-3
+# A search ends when its steps are a tenth of a standard error, and has not settled at a half.
+_SETTLED = 0.1
+_UNSETTLED = 0.5
 # A step that gains more than this share of what the last one gained calls for a new tangent.
 _SLOW = 0.5
 _CG_TOLERANCE = 1e-5
@@ -55,13 +57,24 @@ class _Tangent:
     changes: np.ndarray
 
 
+@dataclass(frozen=True)
+class _Minimum:
+    """Where a search ended, and whether it settled there."""
+
+    x: np.ndarray
+    residual: np.ndarray
+    tangent: _Tangent
+    settled: bool
+
+
 def fit(problem: Problem, reduced: Reduced, start: np.ndarray, steps: Steps) -> Fit:
     """The coefficients of the trajectories, one for each piece, that come closest to all frames."""
     reduced = _noise_weighted(problem, reduced)
     length = _followed(problem, reduced, start, steps)
-    problem = replace(problem, frames=cut(problem.frames, length))
     reduced = eqx.tree_at(lambda r: r.states, reduced, cut(reduced.states, length))
-    x, residual, tangent = _minimise(problem, reduced, start, steps)
+    problem = replace(problem, frames=cut(problem.frames, length))
+    least = _minimise(problem, reduced, start, steps)
+    x, residual, tangent = least.x, least.residual, least.tangent
     own_steps = problem.pieces * (problem.length - 1)
     expected = np.sqrt(own_steps) * reduced.noise(problem.spectrum)
     alike, lasting = _alike(problem, reduced, residual) if problem.noisy else (0.0, 0.0)
@@ -80,7 +93,7 @@ def fit(problem: Problem, reduced: Reduced, start: np.ndarray, steps: Steps) -> 
     )
     change = max(reduced.change, 1e-300)
     left = float(np.linalg.norm(residual)) / change
-    return Fit(x, found, left, expected / change, lasting)
+    return Fit(x, found, left, expected / change, lasting, least.settled)
 
 
 def _alike(problem: Problem, reduced: Reduced, residual: np.ndarray) -> tuple[float, float]:
@@ -123,11 +136,9 @@ def _followed(problem: Problem, reduced: Reduced, x: np.ndarray, steps: Steps) -
     return max(SHORTEST, first)
 
 
-def _minimise(
-    problem: Problem, reduced: Reduced, start: np.ndarray, steps: Steps
-) -> tuple[np.ndarray, np.ndarray, _Tangent]:
-    """Gauss-Newton over coefficients and states, with step halving: the minimum, its residual
-    and its tangent. A tangent costs most, so it is kept while steps gain quickly."""
+def _minimise(problem: Problem, reduced: Reduced, start: np.ndarray, steps: Steps) -> _Minimum:
+    """Gauss-Newton over coefficients and states, with step halving. A tangent costs most, so it is
+    kept while steps gain quickly."""
     observed = reduced.weigh(reduced.states)
 
     def residual_at(x: np.ndarray, states: np.ndarray) -> np.ndarray:
@@ -136,7 +147,7 @@ def _minimise(
 
     x, states = np.array(start), reduced.states[:, 0]
     residual, tangent = residual_at(x, states), _tangent(problem, reduced, x, states, steps)
-    before, fresh = np.inf, True
+    before, fresh, length = np.inf, True, np.inf
     for _ in range(_ITERATIONS):
         remainder, change = tangent.eliminate(residual)
         step = solve(tangent.columns, remainder)
@@ -150,16 +161,19 @@ def _minimise(
             found = residual_at(x + factor * step, states + factor * change)
         if factor > _LEAST_STEP:
             x, states, residual = x + factor * step, states + factor * change, found
-        # A gain of one variance is a step of one standard error.
-        if fresh and factor == 1 and gain <= _GAIN * cost / residual.size:
+        # The length of the step in standard errors, which a kept tangent does not tell.
+        variance = cost / residual.size
+        if fresh:
+            length = float(np.sqrt(np.sum(np.tensordot(step, tangent.columns, 1) ** 2) / variance))
+        if fresh and factor == 1 and length <= _SETTLED:
             break
-        slow = factor < 1 or gain > _SLOW * before or gain <= _GAIN * cost / residual.size
+        slow = factor < 1 or gain > _SLOW * before or gain <= variance
         if slow and fresh and factor <= _LEAST_STEP:
             break
         before, fresh = (np.inf, True) if slow else (gain, False)
         if slow:
             tangent = _tangent(problem, reduced, x, states, steps)
-    return x, residual, tangent
+    return _Minimum(x, residual, tangent, length <= _UNSETTLED)
 
 
 def _tangent(

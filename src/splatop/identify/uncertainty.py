@@ -62,6 +62,7 @@ class Fit:
 
     `residual` is what the equation leaves unexplained, `noise` what noise alone would leave.
     `lasting` is by how many deviations the residual's frames are more alike than those of noise.
+    `settled` is whether the search came to an end.
     """
 
     x: np.ndarray
@@ -69,6 +70,7 @@ class Fit:
     residual: float
     noise: float
     lasting: float = 0.0
+    settled: bool = True
 
 
 def beyond_noise(residual: np.ndarray, expected: float) -> float:
