@@ -38,14 +38,16 @@ def identified(name: str, states: np.ndarray, text: str = "", **options):
     return found
 
 
-@pytest.mark.parametrize(("name", "frames"), [("kdv", 17), ("ks", 12), ("nls", 17)])
-def test_a_right_stiff_equation_is_not_blamed(name, frames):
+@pytest.mark.parametrize(
+    ("name", "frames", "error"), [("kdv", 17, 1e-5), ("ks", 12, 1e-5), ("nls", 17, 1e-4)]
+)
+def test_a_right_stiff_equation_is_not_blamed(name, frames, error):
     # Tails to the end of the spectrum: KdV's ends differ by 1e-4, the NLS field has a kink there.
     # RK4 needs more than 96 substeps in that band. The data are stored in single precision: 1e-7 of
-    # the field, against a change of a tenth of it per frame.
+    # the field, against a change of a tenth of it per frame; the kink's tail is 1e-3 of the field.
     found = identified(name, frames_of(name, frames))
     assert found.trusted, found.warnings
-    assert max(found.relative_errors(PROBLEMS[name].true).values()) < 1e-5
+    assert max(found.relative_errors(PROBLEMS[name].true).values()) < error
     assert all(found.covers(PROBLEMS[name].true).values())
 
 

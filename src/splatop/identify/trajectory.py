@@ -29,6 +29,8 @@ _LEAST_STEP = 1e-3
 # A search ends when its steps are a tenth of a standard error, and has not settled at a half.
 _SETTLED = 0.1
 _UNSETTLED = 0.5
+# Residuals are in units of the noise, or of 1e-7 of the field: a variance below this is rounding.
+_ROUNDING = 1e-2
 # A step that gains more than this share of what the last one gained calls for a new tangent.
 _SLOW = 0.5
 _CG_TOLERANCE = 1e-5
@@ -162,7 +164,7 @@ def _minimise(problem: Problem, reduced: Reduced, start: np.ndarray, steps: Step
         if factor > _LEAST_STEP:
             x, states, residual = x + factor * step, states + factor * change, found
         # The length of the step in standard errors, which a kept tangent does not tell.
-        variance = cost / residual.size
+        variance = max(cost / residual.size, _ROUNDING)
         if fresh:
             length = float(np.sqrt(np.sum(np.tensordot(step, tangent.columns, 1) ** 2) / variance))
         if fresh and factor == 1 and length <= _SETTLED:
