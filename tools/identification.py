@@ -270,9 +270,9 @@ def write_tables() -> None:
 
 def study_table() -> str:
     lines = [
-        "| equation | noise | mean error | target, all below | covered | trusted | seconds "
+        "| equation | noise | mean error | target, all below | covered | trusted "
         "| PySINDy weak form, mean error |",
-        "|---|---|---|---|---|---|---|---|",
+        "|---|---|---|---|---|---|---|",
     ]
     covered: dict[float, list[bool]] = {noise: [] for noise in NOISE}
     for name in PROBLEMS:
@@ -281,7 +281,7 @@ def study_table() -> str:
         for level, noise in enumerate(NOISE):
             own = [row for row in rows if row["noise"] == noise]
             if not own:
-                lines.append(f"| {name} | {100 * noise:g} % | not measured | | | | | |")
+                lines.append(f"| {name} | {100 * noise:g} % | not measured | | | | |")
                 continue
             hits = [hit for row in own for hit in row["covered"].values()]
             covered[noise] += hits
@@ -290,7 +290,6 @@ def study_table() -> str:
                 f"| {name} | {100 * noise:g} % | {_errors(own, 'errors')} "
                 f"| {'–' if target is None else f'{target:g} %'} | {100 * np.mean(hits):.0f} % "
                 f"| {sum(row['trusted'] for row in own)} of {len(own)} "
-                f"| {np.median([row['seconds'] for row in own]):.1f} "
                 f"| {_errors(own, 'peer_errors')} |"
             )
     pooled = ", ".join(
