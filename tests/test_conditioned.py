@@ -1,5 +1,7 @@
 """Unknown coefficients end to end: identified from frames, never taken from the data set."""
 
+from dataclasses import replace
+
 import jax
 import jax.numpy as jnp
 import numpy as np
@@ -17,7 +19,8 @@ SIZES = {
     "points": "24", "trajectories": "6", "data_steps": "12", "batch": "4", "horizon": "3",
     "modes": "6", "blocks": "2", "phases": "0:12", "rate": "1e-2", "warmup": "2",
 }  # fmt: skip
-SETTINGS = preset("smoke", NAME).with_overrides(SIZES)
+# The operator stays, whether or not so little training lowers the error: it is what is tested.
+SETTINGS = replace(preset("smoke", NAME).with_overrides(SIZES), keep_if_better=False)
 
 
 def poisoned(data) -> ArrayTrajectories:
