@@ -1,4 +1,4 @@
-"""The periodic box and its sampling points."""
+"""A box and the points at which fields are sampled in it."""
 
 import math
 import operator
@@ -8,7 +8,11 @@ from typing import Any
 
 import numpy as np
 
-from .errors import SplatopError
+from .errors import SplatopError, unknown_name
+
+# Where the points of an axis lie: at jL/N (with the left end alone), with both ends, or in the
+# middle of N cells.
+LAYOUTS = ("left", "ends", "cells")
 
 
 def as_number(value: Any) -> float:
@@ -23,21 +27,25 @@ def as_numbers(values: Any) -> tuple[float, ...]:
 
 @dataclass(frozen=True)
 class Grid:
-    """A periodic box of side `lengths`, sampled at `points` uniform points per axis.
+    """A box of side `lengths` that begins at `origin`, sampled at `points` uniform points per axis.
 
-    Point j of an axis lies at `origin + j * length / points`. The first spatial axis is x. Without
-    an origin every axis begins at 0.
+    The first spatial axis is x. `layout` says for each axis where the points lie: "left" at
+    `origin + j * length / points`, as on a periodic axis; "ends" from one end to the other; "cells"
+    in the middle of as many cells. Without an origin every axis begins at 0, without a layout every
+    axis is "left".
     """
 
     points: tuple[int, ...]
     lengths: tuple[float, ...]
     origin: tuple[float, ...] = ()
+    layout: tuple[str, ...] = ()
 
     def __post_init__(self):
         object.__setattr__(self, "points", _whole(self.points))
         object.__setattr__(self, "lengths", as_numbers(self.lengths))
         origin = as_numbers(self.origin) if len(self.origin) else (0.0,) * len(self.points)
         object.__setattr__(self, "origin", origin)
+        object.__setattr__(self, "layout", tuple(self.layout) or ("left",) * len(self.points))
         if not 1 <= len(self.points) <= 3 or len(self.points) != len(self.lengths):
             raise SplatopError(
                 "expected one number of points and one length for each of 1 to 3 axes, "
@@ -54,6 +62,18 @@ class Grid:
                 f"expected one finite coordinate for each of the {len(self.points)} axes to begin "
                 f"at, got {self.origin}"
             )
+        if len(self.layout) != len(self.points):
+            raise SplatopError(
+                f"expected one layout of points for each of the {len(self.points)} axes, got "
+                f"{', '.join(self.layout)}"
+            )
+        for name, n in zip(self.layout, self.points, strict=True):
+            if name not in LAYOUTS:
+                raise unknown_name("layout of points", name, LAYOUTS)
+            if name == "ends" and n < 2:
+                raise SplatopError(
+                    f"expected at least two points on an axis with its ends, got {n}"
+                )
 
     @classmethod
     def unit(cls, points: int, dims: int) -> "Grid":
@@ -66,14 +86,25 @@ class Grid:
 
     @property
     def spacing(self) -> tuple[float, ...]:
-        return tuple(length / n for n, length in zip(self.points, self.lengths, strict=True))
+        return tuple(
+            length / (n - (layout == "ends"))
+            for n, length, layout in zip(self.points, self.lengths, self.layout, strict=True)
+        )
+
+    @property
+    def first_point(self) -> tuple[float, ...]:
+        """The coordinates of the first point, which is the origin unless points are in cells."""
+        return tuple(
+            begin + (step / 2 if layout == "cells" else 0.0)
+            for begin, step, layout in zip(self.origin, self.spacing, self.layout, strict=True)
+        )
 
     def coordinates(self) -> tuple[np.ndarray, ...]:
         """Physical coordinates of the points, one broadcastable array per axis."""
         return _broadcastable(
             [
                 begin + np.arange(n) * step
-                for begin, n, step in zip(self.origin, self.points, self.spacing, strict=True)
+                for begin, n, step in zip(self.first_point, self.points, self.spacing, strict=True)
             ]
         )
 

@@ -1,0 +1,196 @@
+"""Where a field lives, and what holds at its edges."""
+
+import math
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field, replace
+from typing import Any, Literal
+
+from .errors import SplatopError, unknown_name
+
+AXES = "xyz"
+Kind = Literal["value", "slope", "free"]
+
+
+@dataclass(frozen=True)
+class Condition:
+    """What holds for one field at one end: its value, its slope along the outward normal, or
+    nothing (`free`, an outflow).
+
+    `value` is a number, or the text of an expression in coefficients and in the coordinates along
+    the side.
+    """
+
+    kind: Kind
+    value: float | str = 0.0
+
+    def __post_init__(self):
+        if self.kind not in ("value", "slope", "free"):
+            raise unknown_name("kind of condition", self.kind, ("value", "slope", "free"))
+        if not isinstance(self.value, str) and not math.isfinite(self.value):
+            raise SplatopError(f"expected a finite value at an edge, got {self.value}")
+
+    @property
+    def order(self) -> int:
+        """Of the derivative that is set: 0 for a value, 1 for a slope."""
+        return int(self.kind == "slope")
+
+    def text(self, name: str) -> str:
+        """In the language of boundaries, for the field of this name."""
+        if self.kind == "free":
+            return f"free({name})"
+        value = self.value if isinstance(self.value, str) else f"{self.value:.12g}"
+        return f"{name} = {value}" if self.kind == "value" else f"dn({name}) = {value}"
+
+
+FREE = Condition("free")
+
+
+@dataclass(frozen=True)
+class Axis:
+    """One side of the box, from `origin` on: closed to a ring, or with two ends."""
+
+    length: float
+    origin: float = 0.0
+    periodic: bool = True
+
+    def __post_init__(self):
+        if not 0 < self.length < math.inf or not math.isfinite(self.origin):
+            raise SplatopError(
+                f"expected an axis of finite, positive length and a finite origin, got length "
+                f"{self.length:g} from {self.origin:g}"
+            )
+
+
+@dataclass(frozen=True)
+class Domain:
+    """A box whose axes are periodic or have two ends, `x0` and `x1`, with a condition for each
+    field there.
+
+    A plain value that JSON holds. `conditions` maps an end and a field's name to what holds; where
+    it says nothing for a field, nothing is set (`free`).
+    """
+
+    axes: tuple[Axis, ...]
+    conditions: Mapping[tuple[str, str], Condition] = field(default_factory=dict)
+
+    def __post_init__(self):
+        object.__setattr__(self, "axes", tuple(self.axes))
+        object.__setattr__(self, "conditions", dict(sorted(self.conditions.items())))
+        if not 1 <= len(self.axes) <= 3:
+            raise SplatopError(f"expected 1 to 3 axes, got {len(self.axes)}")
+        for side, name in self.conditions:
+            if side not in self.sides:
+                known = ", ".join(self.sides) or "none: every axis is periodic"
+                raise SplatopError(
+                    f"expected conditions at an end of the domain ({known}), got one for {name} "
+                    f"at {side}"
+                )
+
+    def __hash__(self):
+        return hash((self.axes, tuple(self.conditions.items())))
+
+    @classmethod
+    def box(
+        cls,
+        lengths: Iterable[float],
+        origin: Iterable[float] = (),
+        periodic: Iterable[bool] = (),
+    ) -> "Domain":
+        """A box with these sides, periodic unless told otherwise."""
+        sides = tuple(lengths)
+        begins = tuple(origin) or (0.0,) * len(sides)
+        rings = tuple(periodic) or (True,) * len(sides)
+        if not len(sides) == len(begins) == len(rings):
+            raise SplatopError(
+                f"expected one origin and one word on its ends for each of the {len(sides)} axes, "
+                f"got {len(begins)} and {len(rings)}"
+            )
+        return cls(tuple(map(Axis, map(float, sides), map(float, begins), map(bool, rings))))
+
+    @property
+    def dims(self) -> int:
+        return len(self.axes)
+
+    @property
+    def lengths(self) -> tuple[float, ...]:
+        return tuple(axis.length for axis in self.axes)
+
+    @property
+    def origin(self) -> tuple[float, ...]:
+        return tuple(axis.origin for axis in self.axes)
+
+    @property
+    def periodic(self) -> tuple[bool, ...]:
+        return tuple(axis.periodic for axis in self.axes)
+
+    @property
+    def all_periodic(self) -> bool:
+        return all(self.periodic)
+
+    @property
+    def sides(self) -> tuple[str, ...]:
+        """The names of its ends: `x0` and `x1` where x is not periodic."""
+        return tuple(
+            f"{name}{end}"
+            for name, axis in zip(AXES, self.axes, strict=False)
+            if not axis.periodic
+            for end in (0, 1)
+        )
+
+    def at(self, side: str, name: str) -> Condition:
+        """What holds at an end for the field of this name."""
+        if side not in self.sides:
+            raise unknown_name("end of the domain", side, self.sides)
+        return self.conditions.get((side, name), FREE)
+
+    def ends(self, axis: int, name: str) -> tuple[Condition, Condition]:
+        """What holds for a field at the two ends of an axis that is not periodic."""
+        return self.at(f"{AXES[axis]}0", name), self.at(f"{AXES[axis]}1", name)
+
+    def with_conditions(self, conditions: Mapping[tuple[str, str], Condition]) -> "Domain":
+        return replace(self, conditions=conditions)
+
+    def describe(self, fields: Iterable[str]) -> str:
+        """The domain's edges in the language that `parse_boundary` reads, for these fields."""
+        fields = tuple(fields)
+        parts = []
+        for number, (name, axis) in enumerate(zip(AXES, self.axes, strict=False)):
+            if axis.periodic:
+                parts.append(f"{name}: periodic")
+                continue
+            both = [
+                ", ".join(self.ends(number, one)[end].text(one) for one in fields) for end in (0, 1)
+            ]
+            if both[0] == both[1]:
+                parts.append(f"{name}: {both[0]}")
+            else:
+                parts += [f"{name}{end}: {text}" for end, text in enumerate(both)]
+        return "; ".join(parts)
+
+    def as_dict(self) -> dict[str, Any]:
+        return {
+            "axes": [
+                {"length": a.length, "origin": a.origin, "periodic": a.periodic} for a in self.axes
+            ],
+            "conditions": [
+                {"side": side, "field": name, "kind": one.kind, "value": one.value}
+                for (side, name), one in self.conditions.items()
+            ],
+        }
+
+    @classmethod
+    def from_dict(cls, values: Mapping[str, Any]) -> "Domain":
+        try:
+            axes = tuple(
+                Axis(float(a["length"]), float(a["origin"]), bool(a["periodic"]))
+                for a in values["axes"]
+            )
+            conditions = {
+                (str(c["side"]), str(c["field"])): Condition(
+                    c["kind"], c["value"] if isinstance(c["value"], str) else float(c["value"])
+                )
+                for c in values["conditions"]
+            }
+        except (KeyError, TypeError, ValueError) as error:
+            raise SplatopError(f"expected the description of a domain, got {error}") from error
+        return cls(axes, conditions)
