@@ -83,7 +83,7 @@ class Scheme(eqx.Module):
         xp = jnp if traced or isinstance(step, jax.Array) else np
         with np.errstate(all="ignore"):
             if len(symbols) == len(channels):
-                return _etdrk4_tables(xp.stack([symbols[c, c] for c in channels]) * step, step)
+                return etdrk4_tables(xp.stack([symbols[c, c] for c in channels]) * step, step)
             nothing = np.zeros(shape, complex)
             rows = [xp.stack([symbols.get((c, d), nothing) for d in channels]) for c in channels]
             return _coupled_tables(xp.stack(rows) * step, step)
@@ -109,7 +109,7 @@ class Scheme(eqx.Module):
     def advance(
         self, u: Field, tables: Tables, coefficients: Coefficients, substeps: int | Array
     ) -> Field:
-        step = partial(_etdrk4, tables, lambda v: self.nonlinear(v, coefficients))
+        step = partial(etdrk4_step, tables, lambda v: self.nonlinear(v, coefficients))
         modes = _truncate(to_modes(u), self.band)
         modes = jax.lax.fori_loop(0, substeps, lambda _, v: step(v), modes)
         return from_modes(_pad(modes, self.band, self.grid.points), self.grid.points)
@@ -126,7 +126,7 @@ def _host_value(atom: Any, coefficients: Coefficients) -> Any:
     return float(value) if is_concrete(value) else value
 
 
-def _etdrk4_tables(z: Any, step: float | Array) -> Tables:
+def etdrk4_tables(z: Any, step: float | Array) -> Tables:
     """The scheme's factors by contour integrals, without cancellation near zero.
 
     The contour is a whole circle and the mean is kept complex: for transport and dispersion the
@@ -213,7 +213,9 @@ def _integrands(r: Any, xp: Any) -> tuple:
     )
 
 
-def _etdrk4(tables: Tables, nonlinear: Any, v: Modes) -> Modes:
+def etdrk4_step(tables: Tables, nonlinear: Any, v: Any) -> Any:
+    """One step of modes, or of the numbers of another space; `nonlinear` is du/dt without what the
+    tables integrate exactly."""
     whole, half, q, f1, f2, f3 = tables
     n_v = nonlinear(v)
     carried = _times(half, v)

@@ -101,7 +101,7 @@ class Grid:
 
     def coordinates(self) -> tuple[np.ndarray, ...]:
         """Physical coordinates of the points, one broadcastable array per axis."""
-        return _broadcastable(
+        return broadcastable(
             [
                 begin + np.arange(n) * step
                 for begin, n, step in zip(self.first_point, self.points, self.spacing, strict=True)
@@ -117,7 +117,7 @@ class Grid:
         """Integer mode numbers in the layout of `rfftn` (last axis halved), broadcastable."""
         full = [np.fft.fftfreq(n, 1 / n) for n in self.points[:-1]]
         half = np.arange(self.points[-1] // 2 + 1, dtype=float)
-        return _broadcastable([*full, half])
+        return broadcastable([*full, half])
 
     def wavenumbers(self) -> tuple[np.ndarray, ...]:
         """Cycles per unit length, `mode / length`, in the layout of `rfftn`."""
@@ -131,6 +131,7 @@ def _whole(points: Iterable[Any]) -> tuple[int, ...]:
         raise SplatopError(f"expected whole numbers of points, got {points}") from None
 
 
-def _broadcastable(axes: list[np.ndarray]) -> tuple[np.ndarray, ...]:
+def broadcastable(axes: list[np.ndarray]) -> tuple[np.ndarray, ...]:
+    """Coordinates along each axis, reshaped so that together they span the grid."""
     dims = len(axes)
     return tuple(a.reshape((1,) * i + (-1,) + (1,) * (dims - 1 - i)) for i, a in enumerate(axes))

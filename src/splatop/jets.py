@@ -24,7 +24,7 @@ from .encoders import (
     sample_points,
 )
 from .errors import SplatopError, check_field
-from .grid import Grid, as_numbers
+from .grid import Grid, as_numbers, broadcastable
 from .render import FourierRenderer, Renderer
 from .render.fourier import band_modes, fields_of_band, fourier_modes
 from .spectral import Field, Filter, derivative_symbol, from_modes, resample, to_modes
@@ -34,16 +34,18 @@ LATTICE_MARGIN = 6
 
 
 class Jet(eqx.Module):
-    """A state and the derivatives that were asked for, all on the state's grid.
+    """A state and the derivatives that were asked for, all at the same points.
 
     `state` is the current state itself, for algebraic terms; `jet[derivative]` is filtered.
     `origin` is where the box begins; a term that knows it says so, providers count from 0.
+    The points are those of a uniform grid, unless `fractions` say where along each axis they lie.
     """
 
     state: Field
     values: dict[Derivative, Field]
     lengths: tuple[float, ...] = eqx.field(static=True)
     origin: tuple[float, ...] = eqx.field(static=True, default=())
+    fractions: tuple[tuple[float, ...], ...] | None = eqx.field(static=True, default=None)
 
     def __getitem__(self, derivative: Derivative) -> Field:
         if derivative not in self.values:
@@ -61,6 +63,18 @@ class Jet(eqx.Module):
     @property
     def grid(self) -> Grid:
         return Grid(tuple(self.state.shape[1:]), self.lengths, self.origin)
+
+    def coordinates(self) -> tuple[np.ndarray, ...]:
+        """Physical coordinates of the points, one broadcastable array per axis."""
+        if self.fractions is None:
+            return self.grid.coordinates()
+        begins = self.origin or (0.0,) * self.dims
+        return broadcastable(
+            [
+                begin + length * np.asarray(along)
+                for begin, length, along in zip(begins, self.lengths, self.fractions, strict=True)
+            ]
+        )
 
 
 class JetProvider(eqx.Module):

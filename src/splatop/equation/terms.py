@@ -170,7 +170,7 @@ class Reaction(Term):
 class CustomTerm(Term):
     """A user's own function of the jet: `function(jet, coefficients) -> field`.
 
-    `jet.grid.coordinates()` are those of the box that the equation was placed on.
+    `jet.coordinates()` are those of the box that the equation was placed on.
     """
 
     function: Callable[[Jet, Coefficients], Field]

@@ -102,7 +102,7 @@ def field_value(
 ) -> Float[Array, "*N"]:
     """The value on the jet's grid. Fields themselves are the state, derivatives the jet's."""
     dtype = jet.state.dtype
-    coordinates = jet.grid.coordinates()
+    coordinates = jet.coordinates()
 
     def lookup(atom: Atom) -> Any:
         match atom:

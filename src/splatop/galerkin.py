@@ -1,0 +1,172 @@
+"""An equation on a space with walls: its tendency in the space's numbers, and what of it is
+diagonal there and can be integrated exactly."""
+
+from collections.abc import Mapping
+from functools import partial
+from typing import Any
+
+import equinox as eqx
+import jax
+import jax.numpy as jnp
+import numpy as np
+from jaxtyping import Array, Float
+
+from .derivative import value
+from .domain import AXES
+from .equation import Equation, Term
+from .equation.boundary import edge_values
+from .equation.expansion import LinearPart, split_linear
+from .equation.expression import Coefficient
+from .equation.values import evaluate
+from .errors import is_concrete
+from .etdrk4 import Tables, etdrk4_step, etdrk4_tables
+from .jets import Jet
+from .spaces import BoxSpace, lift, unconstrained
+from .stepper import Coefficients
+
+Numbers = Float[Array, "C *R"]
+
+
+class Galerkin(eqx.Module):
+    """`du/dt` of an equation projected onto a space.
+
+    What is linear, acts on a field itself and is diagonal in the space's harmonics (diffusion
+    between walls) is told apart from the rest, for exponential integrators.
+    """
+
+    equation: Equation
+    space: BoxSpace
+    exact: tuple[LinearPart, ...] = eqx.field(static=True)
+    mixing: tuple[LinearPart, ...] = eqx.field(static=True)
+    rest: tuple[Term, ...]
+
+    def __init__(self, equation: Equation, space: BoxSpace):
+        self.equation, self.space = equation, space
+        linear, self.rest = split_linear(equation, space.dims)
+        self.exact = tuple(p for p in linear if self._is_diagonal(p))
+        self.mixing = tuple(p for p in linear if not self._is_diagonal(p))
+
+    def lifted(self, coefficients: Coefficients) -> Numbers | None:
+        """The field that takes what is set at the edges, in the unconstrained space; None if that
+        is nothing but zeros."""
+        domain = self.space.domain
+        set_values = {
+            key: condition
+            for key, condition in domain.conditions.items()
+            if condition.kind != "free" and condition.value != 0.0
+        }
+        if not set_values:
+            return None
+        along = self.space.working_points()
+        edges = {}
+        for (side, name), condition in set_values.items():
+            others = [x for axis, x in enumerate(along) if AXES[axis] != side[0]]
+            names = [AXES[axis] for axis in range(domain.dims) if AXES[axis] != side[0]]
+            mesh = np.meshgrid(*others, indexing="ij") if others else []
+            edges[side, name] = edge_values(
+                condition, dict(zip(names, mesh, strict=True)), coefficients
+            )
+        return jnp.asarray(lift(self.space, edges))
+
+    def enter(
+        self, u: Float[Array, "C *N"], layout: tuple[str, ...], lifted: Numbers | None
+    ) -> Numbers:
+        """A state sampled on a grid as numbers of the space."""
+        if lifted is not None:
+            full = unconstrained(self.space)
+            u = u - full.evaluate(lifted.astype(u.dtype), tuple(u.shape[1:]), layout)
+        return self.space.fit(u, layout)
+
+    def leave(
+        self,
+        c: Numbers,
+        points: tuple[int, ...],
+        layout: tuple[str, ...],
+        lifted: Numbers | None,
+    ) -> Float[Array, "C *N"]:
+        """The state at the points of a grid."""
+        u = self.space.evaluate(c, points, layout)
+        if lifted is None:
+            return u
+        return u + unconstrained(self.space).evaluate(lifted.astype(c.dtype), points, layout)
+
+    def jet(self, c: Numbers, derivatives: Any, lifted: Numbers | None) -> Jet:
+        """The state and its derivatives at the working points."""
+        space = self.space
+        itself = value(space.dims)
+        wanted = sorted({itself, *derivatives})
+        values = space.derivatives(c, wanted)
+        if lifted is not None:
+            added = unconstrained(space).derivatives(lifted.astype(c.dtype), wanted)
+            values = {d: values[d] + added[d] for d in wanted}
+        fractions = tuple(tuple(space._points(axis).tolist()) for axis in range(space.dims))
+        return Jet(
+            values[itself], values, space.domain.lengths, space.domain.origin, fractions=fractions
+        )
+
+    def tendency(
+        self, c: Numbers, coefficients: Coefficients, lifted: Numbers | None = None
+    ) -> Numbers:
+        """du/dt of the whole equation, in the space."""
+        jet = self.jet(c, self.equation.derivatives(self.space.dims), lifted)
+        return self.space.project(self.equation(jet, coefficients))
+
+    def remainder(
+        self, c: Numbers, coefficients: Coefficients, lifted: Numbers | None = None
+    ) -> Numbers:
+        """du/dt without what `tables` integrate exactly."""
+        needed = {d for term in self.rest for d in term.derivatives(self.space.dims)}
+        needed |= {part.operator for part in self.mixing}
+        total: Any = jnp.zeros_like(c)
+        if self.rest or self.mixing:
+            jet = self.jet(c, needed, lifted)
+            values = sum(
+                (term(jet, coefficients) for term in self.rest), start=jnp.zeros_like(jet.state)
+            )
+            for part in self.mixing:
+                factor = _factor(part, coefficients)
+                values = values.at[part.channel].add(factor * jet[part.operator][part.source])
+            total = self.space.project(values)
+        if lifted is not None and self.exact:
+            operators = {part.operator for part in self.exact}
+            fixed = unconstrained(self.space).derivatives(lifted.astype(c.dtype), operators)
+            for part in self.exact:
+                own = _factor(part, coefficients) * fixed[part.operator][part.source]
+                alone = jnp.zeros((len(c), *own.shape), c.dtype).at[part.channel].set(own)
+                total = total + self.space.project(alone)
+        return total
+
+    def diagonal(self, coefficients: Coefficients) -> Any:
+        """The rates of the exact part, `(C, *R)`."""
+        shape = (len(self.space.fields), *self.space.shape)
+        rates: Any = np.zeros(shape)
+        for part in self.exact:
+            found = self.space.diagonal(part.operator)
+            assert found is not None
+            own = np.zeros(shape)
+            own[part.channel] = found[part.channel]
+            rates = rates + _factor(part, coefficients) * own
+        return rates
+
+    def tables(self, step: Any, coefficients: Coefficients) -> Tables:
+        """The factors of an exponential step, in double precision on the host where they can be."""
+        return etdrk4_tables(self.diagonal(coefficients) * step, step)
+
+    def exponential_step(
+        self, c: Numbers, tables: Tables, coefficients: Coefficients, lifted: Numbers | None
+    ) -> Numbers:
+        cast = jax.tree.map(lambda table: jnp.asarray(jnp.real(table), c.dtype), tables)
+        rest = partial(self.remainder, coefficients=coefficients, lifted=lifted)
+        return etdrk4_step(cast, rest, c)
+
+    def _is_diagonal(self, part: LinearPart) -> bool:
+        return part.channel == part.source and self.space.diagonal(part.operator) is not None
+
+
+def _factor(part: LinearPart, coefficients: Mapping[str, Any]) -> Any:
+    def known(atom: Any) -> Any:
+        assert isinstance(atom, Coefficient)
+        own = coefficients[atom.name]
+        return float(own) if is_concrete(own) else own
+
+    return evaluate(part.factor, known)

@@ -1,0 +1,263 @@
+"""The smooth fields on a box that obey its conditions: products of one basis for each axis."""
+
+from collections.abc import Iterable, Sequence
+from functools import lru_cache
+from typing import Any
+
+import equinox as eqx
+import jax.numpy as jnp
+import numpy as np
+from jaxtyping import Array, Float
+
+from ..derivative import Derivative
+from ..domain import Domain
+from ..errors import SplatopError
+from ..grid import Grid
+from .axis import AxisBasis, ring, walls
+from .chebyshev import chebyshev
+
+Coefficients = Float[Array, "C *R"]
+# The least singular value of a fit that counts, relative to the largest: what samples between the
+# anchors do not determine stays small instead of being noise blown up.
+_RCOND = 1e-6
+
+
+class BoxSpace(eqx.Module):
+    """Fields on a box, `size` numbers for each axis and field: harmonics of the domain.
+
+    `sizes` are anchors along an axis with ends, and the highest mode around a periodic one.
+    `degree` is that of the products which are evaluated at the working points without aliasing.
+    `between` two ends the functions are combinations of "gaussians"; the reference solver takes
+    "chebyshev" polynomials, and its `sizes` are nodes.
+    Fields with different conditions have different functions on the same Gaussians; where one has
+    fewer of them, the rest of its numbers stay 0.
+    """
+
+    domain: Domain = eqx.field(static=True)
+    fields: tuple[str, ...] = eqx.field(static=True)
+    sizes: tuple[int, ...] = eqx.field(static=True)
+    degree: int = eqx.field(static=True, default=2)
+    between: str = eqx.field(static=True, default="gaussians")
+
+    def __check_init__(self):
+        if len(self.sizes) != self.domain.dims:
+            raise SplatopError(
+                f"expected one size for each of the {self.domain.dims} axes, got {self.sizes}"
+            )
+
+    @property
+    def dims(self) -> int:
+        return self.domain.dims
+
+    @property
+    def shape(self) -> tuple[int, ...]:
+        """Numbers of one field along each axis."""
+        return tuple(max(b.size for b in self._bases(axis)) for axis in range(self.dims))
+
+    def working_points(self) -> tuple[np.ndarray, ...]:
+        """Physical coordinates of the working points along each axis."""
+        return tuple(
+            axis.origin + axis.length * self._points(number)
+            for number, axis in enumerate(self.domain.axes)
+        )
+
+    def eigenvalues(self, axis: int) -> np.ndarray | None:
+        """Of the second derivative along an axis, `(C, r)`; None if an end of a field is free."""
+        found = [basis.laplacian for basis in self._bases(axis)]
+        if any(one is None for one in found):
+            return None
+        length, width = self.domain.axes[axis].length, self.shape[axis]
+        padded = [np.pad(one, (0, width - len(one))) for one in found if one is not None]
+        values = np.stack(padded) / length**2
+        values[np.abs(values) < 1e-7 / length**2] = 0.0  # the constant, to rounding
+        return values
+
+    def energies(self) -> np.ndarray:
+        """`∫ |∇φ|²` of each function, `(C, *r)`: the square of its wavenumber."""
+        total: Any = 0.0
+        for axis in range(self.dims):
+            width, length = self.shape[axis], self.domain.axes[axis].length
+            rows = [np.pad(b.energies, (0, width - b.size)) for b in self._bases(axis)]
+            along = np.stack(rows) / length**2
+            total = total + along.reshape(
+                -1, *(width if i == axis else 1 for i in range(self.dims))
+            )
+        return np.broadcast_to(total, (len(self.fields), *self.shape))
+
+    def diagonal(self, derivative: Derivative) -> np.ndarray | None:
+        """What the operator multiplies each number by, `(C, *r)`; None if it mixes them."""
+        if derivative.inverse_laplacians:
+            return None
+        total: Any = 0.0
+        for index, weight in derivative.terms:
+            factor: Any = weight
+            for axis, order in enumerate(index):
+                if not order:
+                    continue
+                values = self.eigenvalues(axis) if order % 2 == 0 else None
+                if values is None:
+                    return None
+                place = (-1, *(values.shape[1] if i == axis else 1 for i in range(self.dims)))
+                factor = factor * (values ** (order // 2)).reshape(place)
+            total = total + factor
+        return np.broadcast_to(total, (len(self.fields), *self.shape))
+
+    def fit(self, u: Float[Array, "C *N"], layout: tuple[str, ...]) -> Coefficients:
+        """The numbers whose field is closest to samples of a homogeneous field."""
+        points = tuple(u.shape[1:])
+        return self._each_axis(u, [self._fit(a, self._samples(a, points, layout)) for a in self._a])
+
+    def evaluate(
+        self, c: Coefficients, points: tuple[int, ...], layout: tuple[str, ...]
+    ) -> Float[Array, "C *N"]:
+        """The field at a uniform grid of points."""
+        return self._each_axis(
+            c, [self._values(a, self._samples(a, points, layout), 0) for a in self._a]
+        )
+
+    def at(
+        self, c: Coefficients, places: Float[np.ndarray, "Q d"], derivative: Derivative
+    ) -> Float[Array, "C Q"]:
+        """A derivative of the field at scattered places, in physical coordinates."""
+        total: Any = 0.0
+        for index, weight in derivative.terms:
+            part = c
+            for number, axis in reversed(list(enumerate(self.domain.axes))):
+                x = (np.asarray(places)[:, number] - axis.origin) / axis.length
+                matrix = jnp.asarray(self._matrix(number, x, index[number]), c.dtype)
+                # The place comes last; the axis contracted is the last one left of space.
+                part = (
+                    jnp.einsum("cqi,c...i->c...q", _per_field(matrix, len(c)), part)
+                    if number == self.dims - 1
+                    else jnp.einsum("cqi,c...iq->c...q", _per_field(matrix, len(c)), part)
+                )
+            total = total + weight * part
+        return total
+
+    def derivatives(
+        self, c: Coefficients, wanted: Iterable[Derivative]
+    ) -> dict[Derivative, Float[Array, "C *Q"]]:
+        """Derivatives of the field at the working points."""
+        partial: dict[tuple[int, ...], Array] = {(): c}
+
+        def along(index: tuple[int, ...]) -> Array:
+            """Contracted along the first axes, which derivatives share."""
+            if index not in partial:
+                axis = len(index) - 1
+                x = self._points(axis)
+                matrix = self._values(axis, x, index[-1])
+                partial[index] = _contract(matrix, along(index[:-1]), axis + 1)
+            return partial[index]
+
+        return {
+            d: sum(
+                (weight * along(index) for index, weight in d.terms),
+                start=jnp.zeros((), c.dtype),
+            )
+            for d in self._checked(wanted)
+        }
+
+    def project(self, values: Float[Array, "C *Q"]) -> Coefficients:
+        """Values at the working points onto the space, in L²."""
+        return self._each_axis(values, [self._projection(a) for a in self._a])
+
+    @property
+    def _a(self) -> range:
+        return range(self.dims)
+
+    def _checked(self, wanted: Iterable[Derivative]) -> tuple[Derivative, ...]:
+        wanted = tuple(wanted)
+        for derivative in wanted:
+            if derivative.inverse_laplacians:
+                raise SplatopError(
+                    "an inverse Laplacian (invlap) needs conditions of its own at the edges, which "
+                    "a box with walls does not have: write the equation with the field that invlap "
+                    "would give as a field of its own"
+                )
+        return wanted
+
+    def _each_axis(self, values: Array, matrices: Sequence[np.ndarray]) -> Array:
+        for axis, matrix in enumerate(matrices, start=1):
+            values = _contract(matrix, values, axis)
+        return values
+
+    def _bases(self, axis: int) -> tuple[AxisBasis, ...]:
+        """One basis for each field."""
+        return _bases(self.domain, self.fields, axis, self.sizes[axis], self.between)
+
+    def _points(self, axis: int) -> np.ndarray:
+        return self._bases(axis)[0].points(self.degree)
+
+    def _samples(self, axis: int, points: tuple[int, ...], layout: tuple[str, ...]) -> np.ndarray:
+        """Where the points of a uniform grid lie along an axis, as fractions of it."""
+        return Grid((points[axis],), (1.0,), layout=(layout[axis],)).coordinates()[0]
+
+    def _values(self, axis: int, x: np.ndarray, order: int) -> np.ndarray:
+        return self._matrix(axis, x, order)
+
+    def _matrix(self, axis: int, x: np.ndarray, order: int) -> np.ndarray:
+        """Derivatives of the functions at fractions of an axis: `(Q, r)`, or `(C, Q, r)` where
+        fields differ."""
+        key = x.tobytes()
+        scale = self.domain.axes[axis].length ** -order
+        return scale * _evaluated(self._bases(axis), key, order)
+
+    def _fit(self, axis: int, x: np.ndarray) -> np.ndarray:
+        return _fitting(self._bases(axis), x.tobytes())
+
+    def _projection(self, axis: int) -> np.ndarray:
+        return _analysis(self._bases(axis), self.degree)
+
+
+def _contract(matrix: np.ndarray, values: Array, axis: int) -> Array:
+    """The matrix times the values along one axis; a matrix for each field where fields differ."""
+    m = jnp.asarray(matrix, values.dtype)
+    moved = jnp.moveaxis(values, axis, -1)
+    if m.ndim == 2:
+        return jnp.moveaxis(moved @ m.T, -1, axis)
+    spare = (1,) * (moved.ndim - 3)
+    transposed = jnp.swapaxes(m, -1, -2).reshape(len(m), *spare, m.shape[2], m.shape[1])
+    if moved.ndim == 2:
+        return jnp.einsum("cqr,cr->cq", m, moved)
+    return jnp.moveaxis(moved @ transposed, -1, axis)
+
+
+def _per_field(matrix: Array, channels: int) -> Array:
+    return matrix if matrix.ndim == 3 else jnp.broadcast_to(matrix, (channels, *matrix.shape))
+
+
+@lru_cache(maxsize=512)
+def _bases(
+    domain: Domain, fields: tuple[str, ...], axis: int, size: int, between: str
+) -> tuple[AxisBasis, ...]:
+    if domain.axes[axis].periodic:
+        return (ring(size),) * len(fields)
+    make = {"gaussians": walls, "chebyshev": chebyshev}[between]
+    ends = [domain.ends(axis, name) for name in fields]
+    return tuple(make(size, (low.kind, high.kind)) for low, high in ends)
+
+
+@lru_cache(maxsize=1024)
+def _evaluated(bases: tuple[AxisBasis, ...], key: bytes, order: int) -> np.ndarray:
+    """Derivatives at fractions of an axis, along that of length 1: `(Q, r)`, or `(C, Q, r)`."""
+    x = np.frombuffer(key)
+    rows = {basis: basis.evaluate(x, order) for basis in set(bases)}
+    if len(rows) == 1:
+        return rows[bases[0]]
+    width = max(basis.size for basis in bases)
+    return np.stack([np.pad(rows[b], ((0, 0), (0, width - b.size))) for b in bases])
+
+
+@lru_cache(maxsize=256)
+def _analysis(bases: tuple[AxisBasis, ...], degree: int) -> np.ndarray:
+    rows = {basis: basis.analysis(degree) for basis in set(bases)}
+    if len(rows) == 1:
+        return rows[bases[0]]
+    width = max(basis.size for basis in bases)
+    return np.stack([np.pad(rows[b], ((0, width - b.size), (0, 0))) for b in bases])
+
+
+@lru_cache(maxsize=256)
+def _fitting(bases: tuple[AxisBasis, ...], key: bytes) -> np.ndarray:
+    """Least squares from samples at fractions of an axis: `(r, N)`, or `(C, r, N)`."""
+    return np.linalg.pinv(_evaluated(bases, key, 0), rcond=_RCOND)
