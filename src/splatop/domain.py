@@ -28,6 +28,8 @@ class Condition:
             raise unknown_name("kind of condition", self.kind, ("value", "slope", "free"))
         if not isinstance(self.value, str) and not math.isfinite(self.value):
             raise SplatopError(f"expected a finite value at an edge, got {self.value}")
+        if self.kind == "free" and self.value != 0:
+            raise SplatopError(f"expected no value at a free edge, got {self.value}")
 
     @property
     def order(self) -> int:
@@ -38,7 +40,7 @@ class Condition:
         """In the language of boundaries, for the field of this name."""
         if self.kind == "free":
             return f"free({name})"
-        value = self.value if isinstance(self.value, str) else f"{self.value:.12g}"
+        value = self.value if isinstance(self.value, str) else _shortest(self.value)
         return f"{name} = {value}" if self.kind == "value" else f"dn({name}) = {value}"
 
 
@@ -75,7 +77,9 @@ class Domain:
 
     def __post_init__(self):
         object.__setattr__(self, "axes", tuple(self.axes))
-        object.__setattr__(self, "conditions", dict(sorted(self.conditions.items())))
+        # What sets nothing is left out, so that one domain is one value.
+        held = {at: one for at, one in sorted(self.conditions.items()) if one != FREE}
+        object.__setattr__(self, "conditions", held)
         if not 1 <= len(self.axes) <= 3:
             raise SplatopError(f"expected 1 to 3 axes, got {len(self.axes)}")
         for side, name in self.conditions:
@@ -194,3 +198,9 @@ class Domain:
         except (KeyError, TypeError, ValueError) as error:
             raise SplatopError(f"expected the description of a domain, got {error}") from error
         return cls(axes, conditions)
+
+
+def _shortest(number: float) -> str:
+    """The fewest digits that give the same number again."""
+    short = f"{number:.12g}"
+    return short if float(short) == number else repr(float(number))

@@ -39,6 +39,11 @@ def format_equation(equation: Equation, *, dims: int | None = None) -> str:
     return "; ".join(_lines(equation, _Text(), dims))
 
 
+def format_expression(expression: Expression) -> str:
+    """The normal form of an expression without its equation, such as a value at an edge."""
+    return _Text().sum(expression.canonical())
+
+
 def latex(equation: Equation, *, dims: int | None = None) -> str:
     """The equation in LaTeX; several fields stand one below the other."""
     lines = latex_lines(equation, dims=dims)

@@ -37,14 +37,17 @@ class Token:
 
 
 class Source:
-    """The text of an equation, which knows how to point at a place in itself."""
+    """The text of an equation, which knows how to point at a place in itself.
 
-    def __init__(self, text: str):
-        self.text = text
+    Other texts in the same words say `what` they are, and which symbols they have beside.
+    """
+
+    def __init__(self, text: str, *, what: str = "an equation", symbols: str = ""):
+        self.text, self.what, self.symbols = text, what, symbols
         if len(text) > MAX_LENGTH:
             raise SplatopError(
-                f"expected an equation of at most {MAX_LENGTH} characters, got {len(text)}: "
-                "shorten it, or build it from terms in Python"
+                f"expected {what} of at most {MAX_LENGTH} characters, got {len(text)}: "
+                "shorten it, or build it in Python"
             )
 
     def error(self, message: str, at: int) -> SplatopError:
@@ -66,11 +69,14 @@ class Source:
         found, at = [], 0
         while at < len(self.text):
             match = _TOKEN.match(self.text, at)
+            character = self.text[at]
+            if match is None and character in self.symbols:
+                found.append(Token("symbol", character, at))
+                at += 1
+                continue
             if match is None:
-                character = self.text[at]
-                hint = _HINTS.get(
-                    character, "an equation is made of names, numbers and + - * / ^ ( ) , ; ="
-                )
+                known = " ".join([*"+-*/^(),;=", *self.symbols])
+                hint = _HINTS.get(character, f"{self.what} is made of names, numbers and {known}")
                 raise self.error(f"unexpected character {character!r}: {hint}", at)
             kind = match.lastgroup or ""
             if kind != "space":
