@@ -194,7 +194,7 @@ def _product(a: Any, b: Any) -> Any:
     return (a[:, :, None] * b[None]).sum(1)
 
 
-def _times(table: Array, v: Modes) -> Modes:
+def _times(table: Array, v: Array) -> Array:
     """A factor for each mode, or a matrix where channels are coupled."""
     return table * v if table.ndim == v.ndim else (table * v).sum(1)
 

@@ -14,17 +14,18 @@ from jaxtyping import Array, Float
 from .derivative import value
 from .domain import AXES
 from .equation import Equation, Term
-from .equation.boundary import edge_values
+from .equation.edge_values import edge_values
 from .equation.expansion import LinearPart, split_linear
 from .equation.expression import Coefficient
 from .equation.values import evaluate
 from .errors import is_concrete
 from .etdrk4 import Tables, etdrk4_step, etdrk4_tables
 from .jets import Jet
-from .spaces import BoxSpace, lift, unconstrained
+from .spaces import BoxSpace, Fractions, lift, unconstrained
 from .stepper import Coefficients
 
 Numbers = Float[Array, "C *R"]
+Lifted = Float[Array, "C *S"]  # numbers of the unconstrained space
 
 
 class Galerkin(eqx.Module):
@@ -46,7 +47,7 @@ class Galerkin(eqx.Module):
         self.exact = tuple(p for p in linear if self._is_diagonal(p))
         self.mixing = tuple(p for p in linear if not self._is_diagonal(p))
 
-    def lifted(self, coefficients: Coefficients) -> Numbers | None:
+    def lifted(self, coefficients: Coefficients) -> Lifted | None:
         """The field that takes what is set at the edges, in the unconstrained space; None if that
         is nothing but zeros."""
         domain = self.space.domain
@@ -68,29 +69,20 @@ class Galerkin(eqx.Module):
             )
         return jnp.asarray(lift(self.space, edges))
 
-    def enter(
-        self, u: Float[Array, "C *N"], layout: tuple[str, ...], lifted: Numbers | None
-    ) -> Numbers:
-        """A state sampled on a grid as numbers of the space."""
+    def enter(self, u: Float[Array, "C *N"], along: Fractions, lifted: Lifted | None) -> Numbers:
+        """A state sampled at the points of a grid as numbers of the space."""
         if lifted is not None:
-            full = unconstrained(self.space)
-            u = u - full.evaluate(lifted.astype(u.dtype), tuple(u.shape[1:]), layout)
-        return self.space.fit(u, layout)
+            u = u - unconstrained(self.space).evaluate(lifted.astype(u.dtype), along)
+        return self.space.fit(u, along)
 
-    def leave(
-        self,
-        c: Numbers,
-        points: tuple[int, ...],
-        layout: tuple[str, ...],
-        lifted: Numbers | None,
-    ) -> Float[Array, "C *N"]:
+    def leave(self, c: Numbers, along: Fractions, lifted: Lifted | None) -> Float[Array, "C *N"]:
         """The state at the points of a grid."""
-        u = self.space.evaluate(c, points, layout)
+        u = self.space.evaluate(c, along)
         if lifted is None:
             return u
-        return u + unconstrained(self.space).evaluate(lifted.astype(c.dtype), points, layout)
+        return u + unconstrained(self.space).evaluate(lifted.astype(c.dtype), along)
 
-    def jet(self, c: Numbers, derivatives: Any, lifted: Numbers | None) -> Jet:
+    def jet(self, c: Numbers, derivatives: Any, lifted: Lifted | None) -> Jet:
         """The state and its derivatives at the working points."""
         space = self.space
         itself = value(space.dims)
@@ -99,20 +91,20 @@ class Galerkin(eqx.Module):
         if lifted is not None:
             added = unconstrained(space).derivatives(lifted.astype(c.dtype), wanted)
             values = {d: values[d] + added[d] for d in wanted}
-        fractions = tuple(tuple(space._points(axis).tolist()) for axis in range(space.dims))
+        fractions = tuple(tuple(x.tolist()) for x in space.fractions())
         return Jet(
             values[itself], values, space.domain.lengths, space.domain.origin, fractions=fractions
         )
 
     def tendency(
-        self, c: Numbers, coefficients: Coefficients, lifted: Numbers | None = None
+        self, c: Numbers, coefficients: Coefficients, lifted: Lifted | None = None
     ) -> Numbers:
         """du/dt of the whole equation, in the space."""
         jet = self.jet(c, self.equation.derivatives(self.space.dims), lifted)
         return self.space.project(self.equation(jet, coefficients))
 
     def remainder(
-        self, c: Numbers, coefficients: Coefficients, lifted: Numbers | None = None
+        self, c: Numbers, coefficients: Coefficients, lifted: Lifted | None = None
     ) -> Numbers:
         """du/dt without what `tables` integrate exactly."""
         needed = {d for term in self.rest for d in term.derivatives(self.space.dims)}
@@ -153,7 +145,7 @@ class Galerkin(eqx.Module):
         return etdrk4_tables(self.diagonal(coefficients) * step, step)
 
     def exponential_step(
-        self, c: Numbers, tables: Tables, coefficients: Coefficients, lifted: Numbers | None
+        self, c: Numbers, tables: Tables, coefficients: Coefficients, lifted: Lifted | None
     ) -> Numbers:
         cast = jax.tree.map(lambda table: jnp.asarray(jnp.real(table), c.dtype), tables)
         rest = partial(self.remainder, coefficients=coefficients, lifted=lifted)

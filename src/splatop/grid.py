@@ -108,6 +108,11 @@ class Grid:
             ]
         )
 
+    def fractions(self) -> tuple[np.ndarray, ...]:
+        """Where the points lie along each axis, as fractions of it."""
+        inside = Grid(self.points, (1.0,) * self.dims, layout=self.layout)
+        return tuple(along.ravel() for along in inside.coordinates())
+
     def begins_like(self, origin: tuple[float, ...]) -> bool:
         """Whether the first point lies at `origin`, to a thousandth of the spacing."""
         away = np.subtract(self.origin, origin or (0.0,) * self.dims)

@@ -3,11 +3,14 @@
 from collections.abc import Callable
 
 import jax
+import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Float
 
+from .domain import Domain
 from .errors import SplatopError, unknown_name
 from .grid import Grid
+from .spaces import BoxSpace
 
 Sampled = Float[np.ndarray, "C *N"]
 
@@ -26,6 +29,27 @@ def initial_condition(kind: str, grid: Grid, *, channels: int, key: Array) -> Sa
         raise unknown_name("initial condition", kind, INITIAL_CONDITIONS)
     from_zero = Grid(grid.points, grid.lengths)  # the same state wherever the box begins
     return INITIAL_CONDITIONS[kind](from_zero, channels, key)
+
+
+def harmonic_condition(
+    domain: Domain, fields: tuple[str, ...], grid: Grid, *, key: Array, band: int = BAND
+) -> Sampled:
+    """A random state on a box with walls that obeys homogeneous conditions there: its lowest `band`
+    harmonics along each axis, and those of as many waves around a ring; largest value 1.
+
+    The same function on every grid. Where an end sets a value other than 0, add what takes it.
+    """
+    sizes = tuple(band if axis.periodic else 4 * band for axis in domain.axes)
+    space = BoxSpace(domain, fields, sizes)
+    kept = tuple(2 * band + 1 if axis.periodic else band for axis in domain.axes)
+    drawn = np.asarray(jax.random.normal(key, (len(fields), *kept), np.float32), np.float64)
+    amplitude = np.zeros((len(fields), *space.shape))
+    amplitude[(slice(None), *(slice(n) for n in kept))] = drawn
+    with jax.enable_x64(True):
+        fine = tuple(np.linspace(0, 1, 12 * band + 1) for _ in sizes)
+        size = np.abs(np.asarray(space.evaluate(jnp.asarray(amplitude), fine)))
+        largest = size.max(axis=tuple(range(1, size.ndim)), keepdims=True)
+        return np.asarray(space.evaluate(jnp.asarray(amplitude), grid.fractions())) / largest
 
 
 def _uniform(key: Array, shape: tuple[int, ...], low: float, high: float) -> np.ndarray:

@@ -159,7 +159,7 @@ class WallBasis(AxisBasis):
 
 
 def _nodes(anchors: int, degree: int) -> int:
-    """Gauss points for products of a degree; 2 for each Gaussian integrate two functions to 1e-10."""
+    """Gauss points for products: 2 for each Gaussian integrate two functions to 1e-10."""
     return int((1 + 0.5 * min(max(degree, 2), 4)) * (anchors + BEYOND)) // 2 * 2
 
 

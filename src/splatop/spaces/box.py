@@ -12,11 +12,12 @@ from jaxtyping import Array, Float
 from ..derivative import Derivative
 from ..domain import Domain
 from ..errors import SplatopError
-from ..grid import Grid
 from .axis import AxisBasis, ring, walls
 from .chebyshev import chebyshev
 
 Coefficients = Float[Array, "C *R"]
+# Where the points of a grid lie along each axis, as fractions of it.
+Fractions = tuple[np.ndarray, ...]
 # The least singular value of a fit that counts, relative to the largest: what samples between the
 # anchors do not determine stays small instead of being noise blown up.
 _RCOND = 1e-6
@@ -102,18 +103,13 @@ class BoxSpace(eqx.Module):
             total = total + factor
         return np.broadcast_to(total, (len(self.fields), *self.shape))
 
-    def fit(self, u: Float[Array, "C *N"], layout: tuple[str, ...]) -> Coefficients:
-        """The numbers whose field is closest to samples of a homogeneous field."""
-        points = tuple(u.shape[1:])
-        return self._each_axis(u, [self._fit(a, self._samples(a, points, layout)) for a in self._a])
+    def fit(self, u: Float[Array, "C *N"], along: Fractions) -> Coefficients:
+        """The numbers whose field is closest to samples of a field with homogeneous conditions."""
+        return self._each_axis(u, [self._fit(axis, x) for axis, x in enumerate(along)])
 
-    def evaluate(
-        self, c: Coefficients, points: tuple[int, ...], layout: tuple[str, ...]
-    ) -> Float[Array, "C *N"]:
-        """The field at a uniform grid of points."""
-        return self._each_axis(
-            c, [self._values(a, self._samples(a, points, layout), 0) for a in self._a]
-        )
+    def evaluate(self, c: Coefficients, along: Fractions) -> Float[Array, "C *N"]:
+        """The field at the points of a grid."""
+        return self._each_axis(c, [self._matrix(axis, x, 0) for axis, x in enumerate(along)])
 
     def at(
         self, c: Coefficients, places: Float[np.ndarray, "Q d"], derivative: Derivative
@@ -145,7 +141,7 @@ class BoxSpace(eqx.Module):
             if index not in partial:
                 axis = len(index) - 1
                 x = self._points(axis)
-                matrix = self._values(axis, x, index[-1])
+                matrix = self._matrix(axis, x, index[-1])
                 partial[index] = _contract(matrix, along(index[:-1]), axis + 1)
             return partial[index]
 
@@ -159,11 +155,11 @@ class BoxSpace(eqx.Module):
 
     def project(self, values: Float[Array, "C *Q"]) -> Coefficients:
         """Values at the working points onto the space, in L²."""
-        return self._each_axis(values, [self._projection(a) for a in self._a])
+        return self._each_axis(values, [self._projection(axis) for axis in range(self.dims)])
 
-    @property
-    def _a(self) -> range:
-        return range(self.dims)
+    def fractions(self) -> Fractions:
+        """Where the working points lie along each axis."""
+        return tuple(self._points(axis) for axis in range(self.dims))
 
     def _checked(self, wanted: Iterable[Derivative]) -> tuple[Derivative, ...]:
         wanted = tuple(wanted)
@@ -187,13 +183,6 @@ class BoxSpace(eqx.Module):
 
     def _points(self, axis: int) -> np.ndarray:
         return self._bases(axis)[0].points(self.degree)
-
-    def _samples(self, axis: int, points: tuple[int, ...], layout: tuple[str, ...]) -> np.ndarray:
-        """Where the points of a uniform grid lie along an axis, as fractions of it."""
-        return Grid((points[axis],), (1.0,), layout=(layout[axis],)).coordinates()[0]
-
-    def _values(self, axis: int, x: np.ndarray, order: int) -> np.ndarray:
-        return self._matrix(axis, x, order)
 
     def _matrix(self, axis: int, x: np.ndarray, order: int) -> np.ndarray:
         """Derivatives of the functions at fractions of an axis: `(Q, r)`, or `(C, Q, r)` where

@@ -1,0 +1,134 @@
+"""Reference solutions on a box with walls: Chebyshev nodes, ETDRK4, extrapolation, in double
+precision.
+
+Independent of the embedded physics: polynomials instead of Gaussians, collocation instead of
+projection, several times its resolution, and a time step that is halved until nothing changes.
+"""
+
+import warnings
+from collections.abc import Mapping
+
+import equinox as eqx
+import jax
+import jax.numpy as jnp
+import numpy as np
+from jaxtyping import Array, Float
+
+from .domain import Domain
+from .equation import Equation
+from .errors import SplatopError
+from .galerkin import Galerkin
+from .grid import Grid
+from .spaces import BoxSpace
+
+MAX_SUBSTEPS = 4096
+LEAST_NODES, MOST_NODES = 48, 160
+# Share of the amplitude in the upper third of the numbers from which a run counts as coarse.
+UNRESOLVED = 1e-3
+
+
+def solve_between_walls(
+    equation: Equation,
+    coefficients: Mapping[str, float],
+    u0: Float[Array | np.ndarray, "C *N"],
+    *,
+    domain: Domain,
+    grid: Grid,
+    dt: float,
+    steps: int,
+    tolerance: float = 1e-7,
+) -> tuple[Float[np.ndarray, "T C *N"], float]:
+    """The trajectory `u0, u(dt), ..., u(steps dt)` on the grid, and the largest error of a frame.
+
+    Each frame is computed with n and with 2n substeps, n doubled until the two differ by less than
+    the tolerance; the frame kept is what fourth order extrapolates from the two.
+    """
+    along = grid.fractions()
+    with jax.enable_x64(True):
+        scheme = Galerkin(equation, reference_space(domain, equation.fields, grid.points))
+        lifted = scheme.lifted(coefficients)
+        values = {name: jnp.asarray(float(value)) for name, value in coefficients.items()}
+        smooth = Galerkin(equation, starting_space(domain, equation.fields, grid.points))
+        fitted = smooth.enter(jnp.asarray(u0, jnp.float64), along, smooth.lifted(coefficients))
+        c = scheme.space.project(smooth.space.evaluate(fitted, scheme.space.fractions()))
+        tables: dict[int, object] = {}
+
+        def one_frame(c: Array, substeps: int) -> Array:
+            if substeps not in tables:
+                tables[substeps] = scheme.tables(dt / substeps, coefficients)
+            return _advance(scheme, c, tables[substeps], values, lifted, jnp.asarray(substeps))
+
+        frames, worst, substeps = [np.asarray(u0, float)], 0.0, 1
+        for frame in range(1, steps + 1):
+            coarse = one_frame(c, substeps)
+            while True:
+                fine = one_frame(c, 2 * substeps)
+                difference = _relative(coarse, fine)
+                if difference <= tolerance:
+                    break
+                substeps, coarse = 2 * substeps, fine
+                if substeps > MAX_SUBSTEPS:
+                    raise SplatopError(
+                        f"expected {MAX_SUBSTEPS} and {2 * MAX_SUBSTEPS} substeps of dt={dt:g} to "
+                        f"agree to {tolerance:g} in frame {frame}, got {difference:.1e}: the "
+                        "solution grows without bound, or the equation needs other conditions at "
+                        "the edges; check signs and sizes, or take a smaller dt"
+                    )
+            c = fine + (fine - coarse) / 15
+            frames.append(np.asarray(scheme.leave(c, along, lifted)))
+            worst = max(worst, difference)
+            if substeps > 1 and difference < tolerance / 64:
+                substeps //= 2
+        _warn_if_unresolved(scheme.space, np.asarray(c))
+    return np.stack(frames), worst
+
+
+def reference_space(domain: Domain, fields: tuple[str, ...], points: tuple[int, ...]) -> BoxSpace:
+    """Chebyshev nodes between walls, and all that the points hold around a ring."""
+    sizes = tuple(
+        min((n - 1) // 2, 64) if axis.periodic else min(max(n, LEAST_NODES), MOST_NODES)
+        for n, axis in zip(points, domain.axes, strict=True)
+    )
+    return BoxSpace(domain, fields, sizes, degree=3, between="chebyshev")
+
+
+def starting_space(domain: Domain, fields: tuple[str, ...], points: tuple[int, ...]) -> BoxSpace:
+    """What samples on a uniform grid are carried to the nodes with."""
+    sizes = tuple(
+        min((n - 1) // 2, 64) if axis.periodic else min(max(n // 2, 6), 80)
+        for n, axis in zip(points, domain.axes, strict=True)
+    )
+    return BoxSpace(domain, fields, sizes)
+
+
+@eqx.filter_jit
+def _advance(scheme: Galerkin, c, tables, coefficients, lifted, substeps):
+    def step(_, c):
+        return scheme.exponential_step(c, tables, coefficients, lifted)
+
+    return jax.lax.fori_loop(0, substeps, step, c)
+
+
+def _relative(one: Array, other: Array) -> float:
+    size = float(jnp.linalg.norm(other))
+    if size == 0:
+        return 0.0
+    difference = float(jnp.linalg.norm(one - other)) / size
+    return difference if np.isfinite(difference) else np.inf
+
+
+def _warn_if_unresolved(space: BoxSpace, c: np.ndarray) -> None:
+    whole = float(np.square(c).sum())
+    beyond = np.zeros(c.shape[1:], bool)
+    for axis, r in enumerate(space.shape):
+        place = [1] * space.dims
+        place[axis] = r
+        beyond = beyond | (np.arange(r) > 2 * r / 3).reshape(place)
+    share = np.sqrt(float(np.square(c[:, beyond]).sum()) / max(whole, 1e-300))
+    if share > UNRESOLVED:
+        warnings.warn(
+            f"{'x'.join(map(str, space.shape))} nodes are coarse for this solution: {share:.1%} of "
+            "its amplitude lies in the upper third of its harmonics. Take more points, or more "
+            "diffusion",
+            stacklevel=3,
+        )
