@@ -9,9 +9,10 @@ PACKAGE = Path(splatop.__file__).parent
 
 # A room is a module or a folder directly below the package.
 ROOMS = [
-    *("_version", "errors", "domain", "grid", "derivative", "spectral", "stepper", "gaussians"),
+    *("_version", "errors", "domain", "grid", "derivative", "spectral", "stepper"),
+    *("exponential", "gaussians"),
     *("spaces", "render", "encoders", "jets", "equation", "physics", "stability", "initial"),
-    *("etdrk4", "galerkin", "wall_solver", "solver"),
+    *("etdrk4", "galerkin", "conditions", "wall_physics", "wall_solver", "solver"),
     *("benchmarks", "data", "identify", "operators", "surrogate", "ensemble", "numerics"),
     *("tune", "model", "export", "estimate", "training", "evaluate", "fitted", "bench", "cli"),
     "__main__",

@@ -19,7 +19,7 @@ from .equation.expansion import LinearPart, split_linear
 from .equation.expression import Coefficient
 from .equation.values import evaluate
 from .errors import is_concrete
-from .etdrk4 import Tables, etdrk4_step, etdrk4_tables
+from .exponential import Tables, etdrk4_step, etdrk4_tables
 from .jets import Jet
 from .spaces import BoxSpace, Fractions, lift, unconstrained
 from .stepper import Coefficients

@@ -1,0 +1,52 @@
+"""Can an equation bear the conditions that are set at the edges, and does it have all it needs?"""
+
+from .domain import AXES, Domain
+from .equation import Equation
+from .equation.expansion import expand
+from .equation.expression import FieldDerivative, atoms
+from .errors import SplatopError
+
+
+def check_conditions(equation: Equation, domain: Domain) -> None:
+    """Refuse a field that diffuses through an end without a condition there, and a field that is
+    only carried along an axis but has conditions at both of its ends."""
+    if domain.all_periodic:
+        return
+    for axis, along in enumerate(domain.axes):
+        if along.periodic:
+            continue
+        for name in equation.fields:
+            order = own_order(equation, name, axis, domain.dims)
+            if order is None:
+                continue
+            ends = domain.ends(axis, name)
+            free = [end for end, one in enumerate(ends) if one.kind == "free"]
+            if order >= 2 and free:
+                side = f"{AXES[axis]}{free[0]}"
+                raise SplatopError(
+                    f"expected a condition for {name} at {side}, because its equation has second "
+                    f"derivatives along {AXES[axis]}, got 'free': write '{side}: dn({name}) = 0' "
+                    "where it flows out, or the value that it has there"
+                )
+            if order == 1 and not free:
+                raise SplatopError(
+                    f"expected a condition for {name} at one end of {AXES[axis]} alone, where it "
+                    f"flows in, because its equation has first derivatives along {AXES[axis]} and "
+                    f"no higher, got one at each: write '{AXES[axis]}0: free' or "
+                    f"'{AXES[axis]}1: free' where it flows out"
+                )
+
+
+def own_order(equation: Equation, name: str, axis: int, dims: int) -> int | None:
+    """The highest derivative of a field along an axis in its own equation; None if a term does not
+    say."""
+    highest = 0
+    for term in equation.terms:
+        sides = expand(term, equation.fields, dims)
+        if sides is None:
+            return None
+        for atom in atoms(sides[equation.fields.index(name)]):
+            if isinstance(atom, FieldDerivative) and atom.field == name:
+                orders = [index[axis] for index, _ in atom.operator.terms]
+                highest = max(highest, *orders)
+    return highest

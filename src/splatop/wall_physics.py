@@ -1,0 +1,90 @@
+"""The embedded physics Φ on a box with walls: the equation projected onto Gaussians that obey the
+conditions at the edges."""
+
+from collections.abc import Callable
+
+import equinox as eqx
+import jax
+import jax.numpy as jnp
+from jaxtyping import Array
+
+from .conditions import check_conditions
+from .equation import Equation
+from .errors import SplatopError, check_field
+from .galerkin import Galerkin
+from .grid import Grid, as_number
+from .integrators import RK4, Integrator, Split, as_integrator
+from .physics import Physics
+from .spaces import BoxSpace, Fractions
+from .spectral import Field
+from .stepper import Coefficients
+
+
+class WallPhysics(Physics):
+    """Φ(u): samples to numbers of the space, the projected equation integrated over dt, and back.
+
+    States are sampled as `layout` says along each axis, on any number of points.
+    """
+
+    equation: Equation
+    space: BoxSpace
+    layout: tuple[str, ...] = eqx.field(static=True)
+    dt: float = eqx.field(static=True, converter=as_number)
+    integrator: Integrator = eqx.field(default=RK4(), converter=as_integrator)
+
+    def __check_init__(self):
+        if not self.dt > 0:
+            raise SplatopError(f"expected a positive time step, got dt={self.dt:g}")
+        check_conditions(self.equation, self.space.domain)
+
+    @property
+    def scheme(self) -> Galerkin:
+        return Galerkin(self.equation, self.space)
+
+    def along(self, points: tuple[int, ...]) -> Fractions:
+        return Grid(points, (1.0,) * len(points), layout=self.layout).fractions()
+
+    def advance(
+        self,
+        u: Field,
+        coefficients: Coefficients,
+        *,
+        forcing: Callable[[Field], Field] | None = None,
+        stop_gradient: bool = False,
+        substeps: int | Array | None = None,
+    ) -> Field:
+        check_field(u, dims=self.space.dims, channels=len(self.equation.fields))
+        scheme, along = self.scheme, self.along(tuple(u.shape[1:]))
+        lifted = scheme.lifted(coefficients)
+        c = scheme.enter(u, along, lifted)
+
+        def with_forcing(known: Callable[[Array], Array]) -> Callable[[Array], Array]:
+            def total(c: Array) -> Array:
+                own = jax.lax.stop_gradient(known(c)) if stop_gradient else known(c)
+                if forcing is None:
+                    return own
+                felt = forcing(scheme.leave(c, along, lifted))
+                return own + self.space.fit(felt, along)
+
+            return total
+
+        split = Split(
+            lambda step: scheme.tables(step, coefficients),
+            with_forcing(lambda c: scheme.remainder(c, coefficients, lifted)),
+        )
+        tendency = with_forcing(lambda c: scheme.tendency(c, coefficients, lifted))
+        c = self.integrator.advance(tendency, c, self.dt, substeps=substeps, split=split)
+        return scheme.leave(c, along, lifted).astype(u.dtype)
+
+    def tendency(self, u: Field, coefficients: Coefficients) -> Field:
+        """du/dt at the points of `u`."""
+        scheme, along = self.scheme, self.along(tuple(u.shape[1:]))
+        lifted = scheme.lifted(coefficients)
+        rate = scheme.tendency(scheme.enter(u, along, lifted), coefficients, lifted)
+        return self.space.evaluate(rate, along)
+
+    def confine(self, u: Field, coefficients: Coefficients) -> Field:
+        """The closest field that obeys the conditions."""
+        scheme, along = self.scheme, self.along(tuple(u.shape[1:]))
+        lifted = scheme.lifted(coefficients)
+        return scheme.leave(scheme.enter(jnp.asarray(u), along, lifted), along, lifted)
