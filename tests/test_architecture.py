@@ -8,15 +8,14 @@ import splatop
 PACKAGE = Path(splatop.__file__).parent
 
 # A room is a module or a folder directly below the package.
-ROOMS = [
-    *("_version", "errors", "domain", "grid", "derivative", "spectral", "stepper"),
-    *("exponential", "gaussians"),
-    *("spaces", "render", "encoders", "jets", "equation", "physics", "stability", "initial"),
-    *("etdrk4", "galerkin", "conditions", "wall_physics", "wall_solver", "solver"),
-    *("benchmarks", "data", "identify", "operators", "surrogate", "ensemble", "numerics"),
-    *("tune", "model", "export", "estimate", "training", "evaluate", "fitted", "bench", "cli"),
-    "__main__",
-]
+ROOMS = """
+_version errors annotations domain grid derivative spectral stepper exponential integrators
+spaces gaussians render encoders jets
+equation physics stability initial walls etdrk4 solver
+benchmarks data identify operators surrogate ensemble registry description numerics
+tune model export estimate training evaluate fit_arguments fitted bench cli
+__main__
+""".split()
 
 
 def room(path: Path) -> str:

@@ -446,7 +446,7 @@ def test_a_first_batch_in_which_nothing_happens_is_no_measure(tmp_path):
     (tmp_path / "told").mkdir()
     with pytest.raises(SplatopError, match="training stopped at step 2"):
         run_toy(tmp_path / "alone", quiet)
-    run_toy(tmp_path / "told", replace(quiet, usual=1.0))
+    run_toy(tmp_path / "told", replace(quiet, typical_loss=1.0))
 
 
 def test_diagnosis_names_the_field_that_left_the_finite_numbers():

@@ -1,10 +1,10 @@
 """Can an equation bear the conditions that are set at the edges, and does it have all it needs?"""
 
-from .domain import AXES, Domain
-from .equation import Equation
-from .equation.expansion import expand
-from .equation.expression import FieldDerivative, atoms
-from .errors import SplatopError
+from ..domain import AXES, Domain
+from ..equation import Equation
+from ..equation.expansion import expand
+from ..equation.expression import FieldDerivative, atoms
+from ..errors import SplatopError
 
 
 def check_conditions(equation: Equation, domain: Domain) -> None:

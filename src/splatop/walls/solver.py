@@ -14,12 +14,12 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Float
 
-from .domain import Domain
-from .equation import Equation
-from .errors import SplatopError
+from ..domain import Domain
+from ..equation import Equation
+from ..errors import SplatopError
 from .galerkin import Galerkin
-from .grid import Grid
-from .spaces import BoxSpace
+from ..grid import Grid
+from ..spaces import BoxSpace
 
 MAX_SUBSTEPS = 4096
 LEAST_NODES, MOST_NODES = 48, 160

@@ -11,18 +11,18 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Float
 
-from .derivative import value
-from .domain import AXES
-from .equation import Equation, Term
-from .equation.edge_values import edge_values
-from .equation.expansion import LinearPart, split_linear
-from .equation.expression import Coefficient
-from .equation.values import evaluate
-from .errors import is_concrete
-from .exponential import Tables, etdrk4_step, etdrk4_tables
-from .jets import Jet
-from .spaces import BoxSpace, Fractions, lift, unconstrained
-from .stepper import Coefficients
+from ..derivative import value
+from ..domain import AXES
+from ..equation import Equation, Term
+from ..equation.edge_values import edge_values
+from ..equation.expansion import LinearPart, split_linear
+from ..equation.expression import Coefficient
+from ..equation.values import evaluate
+from ..errors import is_concrete
+from ..exponential import Tables, etdrk4_step, etdrk4_tables
+from ..jets import Jet
+from ..spaces import BoxSpace, Fractions, lift, unconstrained
+from ..stepper import Coefficients
 
 Numbers = Float[Array, "C *R"]
 Lifted = Float[Array, "C *S"]  # numbers of the unconstrained space
