@@ -154,6 +154,13 @@ class Domain:
     def with_conditions(self, conditions: Mapping[tuple[str, str], Condition]) -> "Domain":
         return replace(self, conditions=conditions)
 
+    def on(self, lengths: Iterable[float], origin: Iterable[float]) -> "Domain":
+        """The same edges around a box of these sides that begins at `origin`."""
+        axes = zip(self.axes, lengths, origin, strict=True)
+        return replace(
+            self, axes=tuple(Axis(length, begin, axis.periodic) for axis, length, begin in axes)
+        )
+
     def describe(self, fields: Iterable[str]) -> str:
         """The domain's edges in the language that `parse_boundary` reads, for these fields."""
         fields = tuple(fields)

@@ -291,6 +291,8 @@ def _print_summary(summary: dict[str, Any]) -> None:
         f"from {', '.join(f'{x:g}' for x in summary['origin'])}, "
         f"boundary {summary['boundary_conditions']}",
     ]
+    if summary["sampling"]:
+        lines.append(f"  points of bounded axes: {summary['sampling']}")
     for name, values in summary["coefficients"].items():
         lines.append(f"  coefficient {name}: {_interval(values)}")
     for name, values in summary["ranges"].items():

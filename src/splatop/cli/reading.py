@@ -51,6 +51,26 @@ _OPTIONS: dict[str, tuple[Any, Any]] = {
         ],
         False,
     ),
+    "boundary": (
+        Annotated[
+            str | None,
+            typer.Option(
+                help='What holds at the edges: "x0: u = 0; x1: dn(u) = 0; y: periodic". '
+                "x means both ends, all everything, free sets nothing."
+            ),
+        ],
+        None,
+    ),
+    "sampling": (
+        Annotated[
+            str | None,
+            typer.Option(
+                help="Where the points of a bounded axis lie, if coordinates do not tell: ends, "
+                "cells or left, for all axes or one for each."
+            ),
+        ],
+        None,
+    ),
     "drop_end": (
         Annotated[
             bool, typer.Option("--drop-end", help="Leave out a last point that repeats the first.")
@@ -88,6 +108,8 @@ def arguments(reading: Reading) -> dict[str, Any]:
         "origin": numbers(reading["origin"], "an origin"),
         "dt": reading["dt"],
         "periodic": reading["periodic"] or None,
+        "boundary": reading["boundary"],
+        "sampling": reading["sampling"],
         "drop_end": reading["drop_end"] or None,
     }
     return {name: value for name, value in asked.items() if value is not None}
@@ -96,6 +118,16 @@ def arguments(reading: Reading) -> dict[str, Any]:
 def open_data(file: Any, reading: Reading) -> data.Trajectories:
     """Open a file with the options as they come from the command line."""
     return data.open_trajectories(file, **arguments(reading))
+
+
+def open_periodic(file: Any, reading: Reading) -> data.Trajectories:
+    """`open_data`, for commands whose numerics need a periodic box."""
+    opened = open_data(file, reading)
+    try:
+        return data.require_periodic(opened)
+    except BaseException:
+        opened.close()
+        raise
 
 
 def _names(text: str | None) -> list[str] | None:

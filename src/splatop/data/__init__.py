@@ -1,6 +1,7 @@
 """Data sets of trajectories: generate, read, write, sample and describe them."""
 
 from .axes import as_origin as as_origin
+from .edges import require_periodic as require_periodic
 from .generate import generate as generate
 from .generate import generate_to_file as generate_to_file
 from .open import open_trajectories as open_trajectories

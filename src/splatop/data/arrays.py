@@ -22,6 +22,7 @@ from .axes import (
     parse_axes,
     to_standard,
 )
+from .stated import all_periodic
 from .trajectories import Trajectories, checked_metadata
 
 NPY = b"\x93NUMPY"
@@ -44,6 +45,7 @@ class AxesTrajectories(Trajectories):
         dt: float | None,
         origin: float | Sequence[float] | None = None,
         attributes: Mapping[str, Any],
+        periodic: bool = False,
     ):
         source = str(attributes["source"])
         self._arrays, self._axes = arrays, parse_axes(axes, arrays[0].ndim, source=source)
@@ -66,6 +68,8 @@ class AxesTrajectories(Trajectories):
             if np.iscomplexobj(arrays[0 if "c" in axes else index])
         )
         self.attributes = dict(attributes)
+        if periodic:
+            self.stated = all_periodic(len(points), by="the file")
 
     def read(self, trajectory: int, start: int, frames: int) -> np.ndarray:
         where = {"b": trajectory, "t": slice(start, start + frames)}
@@ -90,8 +94,7 @@ def open_npy(
         axes = _apebench_axes(array, info, path.name)
         lengths = info.get("domain_extent") if lengths is None else lengths
         dt = info.get("dt") if dt is None else dt
-        # All of APEBench is periodic.
-        attributes |= {"format": "apebench", "boundary_conditions": "periodic", "apebench": info}
+        attributes |= {"format": "apebench", "apebench": info}
     axes = need(axes, _axes_wanted(array), "name them (--axes btcxy)", path.name)
     return AxesTrajectories(
         [array],
@@ -101,6 +104,7 @@ def open_npy(
         dt=dt,
         origin=origin,
         attributes=attributes,
+        periodic=attributes["format"] == "apebench",  # all of it is
     )
 
 

@@ -21,10 +21,8 @@ class RealFields(Trajectories):
 
     def __init__(self, whole: Trajectories, kept: Sequence[bool]):
         self.whole, self._kept = whole, tuple(kept)
+        self._like(whole)
         self.fields = part_names(whole.fields, kept, source=whole.source)
-        self.grid, self.dt, self.coefficients = whole.grid, whole.dt, whole.coefficients
-        self.trajectories, self.frames = whole.trajectories, whole.frames
-        self.attributes = whole.attributes
 
     def read(self, trajectory: int, start: int, frames: int) -> np.ndarray:
         return parts(self.whole.read(trajectory, start, frames), self._kept, axis=1)

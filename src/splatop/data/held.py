@@ -11,7 +11,8 @@ from ..errors import SplatopError
 from ..grid import Grid
 from .axes import as_lengths, as_origin, is_complex, need
 from .complex_fields import real_array, real_fields, whole_names
-from .open import closed, open_trajectories
+from .edges import Told, settled
+from .open import open_trajectories
 from .seam import without_end
 from .trajectories import ArrayTrajectories, Trajectories, in_memory
 
@@ -27,22 +28,25 @@ def as_trajectories(
     fields: Sequence[str] | None = None,
     periodic: bool | None = None,
     drop_end: bool = False,
+    boundary: str | None = None,
+    sampling: str | Sequence[str] | None = None,
     default_fields: Sequence[str] = ("u",),
 ) -> Trajectories:
     """Trajectories from an array `([B,] T, C, *N)`, xarray, a path, or trajectories themselves.
 
     `default_fields` name the channels of arrays that say nothing about them. A complex channel
     `psi` becomes the fields `psi_re` and `psi_im`; `drop_end` leaves out a repeated last point.
+    `boundary` and `sampling` are as in `open_trajectories`.
     """
     sides: float | list[float] | None = (
         None if lengths is None else np.asarray(lengths, float).tolist()
     )
     corner = None if origin is None else np.ravel(origin).tolist()
     if isinstance(data, Trajectories):
-        if any(given is not None for given in (dt, lengths, origin, fields)):
+        if any(given is not None for given in (dt, lengths, origin, fields, boundary, sampling)):
             raise SplatopError(
-                "expected dt, lengths, origin and fields only for arrays, got them with "
-                "trajectories, which state their own: leave them out"
+                "expected dt, lengths, origin, fields, boundary and sampling only for arrays, got "
+                "them with trajectories, which state their own: leave them out"
             )
         return without_end(data, keep_lengths=False) if drop_end else data
     if isinstance(data, str | Path):
@@ -54,6 +58,8 @@ def as_trajectories(
             fields=fields,
             periodic=periodic,
             drop_end=drop_end,
+            boundary=boundary,
+            sampling=sampling,
         )
     if is_labelled(data):
         trajectories = _from_labelled(data, dt, sides, corner, fields, default_fields)
@@ -69,12 +75,8 @@ def as_trajectories(
         raise SplatopError(f"expected at least two frames, got {trajectories.frames}")
     for index in range(trajectories.trajectories):
         trajectories.window(index, 0, trajectories.frames)  # refuses what is not finite
-    trajectories = closed(
-        trajectories,
-        periodic=periodic or None,
-        drop_end=drop_end,
-        keep_lengths=lengths is not None,
-    )
+    told = Told(boundary, sampling, periodic or None, drop_end, sides, corner)
+    trajectories = settled(trajectories, told)
     return in_memory(trajectories)
 
 

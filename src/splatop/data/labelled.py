@@ -23,6 +23,7 @@ from .axes import (
     to_standard,
     uniform_spacing,
 )
+from .stated import Stated
 from .trajectories import Trajectories, checked_metadata
 
 # Names that leave no doubt. Others are named by the user, with `axes`.
@@ -97,11 +98,15 @@ class LabelledTrajectories(Trajectories):
             self.fields,
             _coefficients(data, first, self.trajectories),
         )
-        self.attributes = {
-            "source": source,
-            "format": "xarray",
-            "boundary_conditions": _boundaries(data, source),
+        self.coordinates = {
+            k: along.values for k in spatial if (along := first.coordinate(k)) is not None
         }
+        stated = data.attrs.get("boundary_conditions")
+        self.stated = Stated(
+            text=None if stated is None else str(stated),
+            others=tuple(name for name in states if name not in self.fields),
+        )
+        self.attributes = {"source": source, "format": "xarray"}
 
     def read(self, trajectory: int, start: int, frames: int) -> np.ndarray:
         parts = []
@@ -211,15 +216,3 @@ def _coefficients(
         and np.issubdtype(variable.dtype, np.number)
         and not np.issubdtype(variable.dtype, np.complexfloating)
     }
-
-
-def _boundaries(data: xr.Dataset, source: str) -> str:
-    stated = data.attrs.get("boundary_conditions")
-    if stated is None:
-        return "not stated"
-    if str(stated).lower() != "periodic":
-        raise SplatopError(
-            f"{source}: expected periodic boundaries, got boundary_conditions = '{stated}': "
-            "only periodic boxes are supported"
-        )
-    return "periodic"

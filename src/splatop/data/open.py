@@ -9,9 +9,9 @@ import h5py
 from ..errors import SplatopError
 from .arrays import NPY, ZIP, open_npy, open_npz
 from .complex_fields import real_fields
+from .edges import Told, settled
 from .hdf5 import SIGNATURE, error_line, open_hdf5
 from .pdebench import FlatTrajectories, GroupedTrajectories, is_flat, is_grouped
-from .seam import check_seam, without_end
 from .trajectories import Trajectories
 from .well_reader import WellTrajectories, is_well
 
@@ -30,15 +30,21 @@ def open_trajectories(
     origin: float | Sequence[float] | None = None,
     periodic: bool | None = None,
     drop_end: bool = False,
+    boundary: str | None = None,
+    sampling: str | Sequence[str] | None = None,
 ) -> Trajectories:
     """Open a file of trajectories; windows are read when they are asked for.
 
     What the file does not state has to be given: the order of the `axes` (as in "btcxy"), the names
     of the `fields`, the side `lengths` of the box, the time step `dt`; and the `origin` that the
-    axes begin at, which is 0 unless the file has coordinates. Given values replace the file's. If
-    the file does not state its boundary condition, the data is checked to close periodically;
-    `periodic=True` says so instead. `drop_end=True` leaves out a last point that repeats the first.
-    A complex field `psi` becomes the two real ones `psi_re` and `psi_im`.
+    axes begin at, which is 0 unless the file has coordinates. Given values replace the file's.
+
+    `boundary` says what holds at the edges, as in "x0: u = 0; x1: dn(u) = 0; y: periodic", and
+    `sampling` where the points of bounded axes lie ("ends", "cells" or "left", one for all axes or
+    one for each), where coordinates do not tell. If neither the user nor the file states the edges,
+    the data is checked to close periodically; `periodic=True` says so instead. `drop_end=True`
+    leaves out a last point that repeats the first. A complex field `psi` becomes the two real ones
+    `psi_re` and `psi_im`.
     """
     path = Path(path)
     asked = {"fields": fields, "lengths": lengths, "dt": dt, "origin": origin}
@@ -55,34 +61,11 @@ def open_trajectories(
         if trajectories.frames < 2:
             raise SplatopError(f"{path.name}: expected at least two frames, got one")
         trajectories = real_fields(trajectories)
-        trajectories = closed(
-            trajectories,
-            periodic=periodic,
-            drop_end=drop_end,
-            keep_lengths=lengths is not None,
-        )
+        told = Told(boundary, sampling, periodic, drop_end, lengths, origin)
+        trajectories = settled(trajectories, told)
     except BaseException:
         trajectories.close()
         raise
-    return trajectories
-
-
-def closed(
-    trajectories: Trajectories, *, periodic: bool | None, drop_end: bool, keep_lengths: bool
-) -> Trajectories:
-    """The data as a period of a periodic field: refused if it is none, without a repeated end."""
-    stated = trajectories.attributes.get("boundary_conditions") == "periodic"
-    if periodic is False and not stated:
-        raise SplatopError(f"{trajectories.source}: expected periodic data: no other is supported")
-    if drop_end:
-        trajectories = without_end(trajectories, keep_lengths=keep_lengths)
-    # The Well's flag is about the points that it stores.
-    if not stated or trajectories.attributes.get("format") != "the_well":
-        check_seam(trajectories, periodic=stated or periodic)
-    if not stated:
-        trajectories.attributes["boundary_conditions"] = (
-            "periodic (as told)" if periodic else "periodic (not stated, the data closes)"
-        )
     return trajectories
 
 

@@ -28,6 +28,7 @@ from .axes import (
     uniform_spacing,
 )
 from .hdf5 import datasets, group, numbers
+from .stated import OPEN, Stated, all_periodic
 from .trajectories import Trajectories, checked_metadata
 
 _COORDINATE = "-coordinate"
@@ -82,6 +83,7 @@ class FlatTrajectories(Trajectories):
             _parameters(file),
         )
         self.attributes = {"source": source, "format": "pdebench"}
+        self.coordinates, self.stated = coordinates, stated_by_name(source, self.fields, points)
 
     def read(self, trajectory: int, start: int, frames: int) -> np.ndarray:
         where = {"b": trajectory, "t": slice(start, start + frames)}
@@ -131,12 +133,30 @@ class GroupedTrajectories(Trajectories):
         )
         self.complex_fields = self.fields if any(found) else ()
         self.attributes = {"source": source, "format": "pdebench"}
+        self.coordinates, self.stated = coordinates, stated_by_name(source, self.fields, points)
 
     def read(self, trajectory: int, start: int, frames: int) -> np.ndarray:
         return to_standard(self._data[trajectory][start : start + frames], self._axes)
 
     def close(self) -> None:
         self._file.close()
+
+
+def stated_by_name(name: str, fields: Sequence[str], points: Sequence[int]) -> Stated:
+    """What is known of PDEBench's sets, which the files do not say but their names do.
+
+    Diffusion-reaction in 2D is insulated; compressible flows are named after their edges. Others,
+    such as diffusion-sorption with its condition of the third kind, have no words here.
+    """
+    by = "PDEBench's set, by the file's name"
+    if "diff-react" in name.lower() and len(points) == 2:
+        return Stated(by, text="all: " + ", ".join(f"dn({field}) = 0" for field in fields))
+    if "_CFD_" in name and "_periodic_" in name:
+        return all_periodic(len(points), by=by)
+    if "_CFD_" in name and "_trans_" in name:
+        ends = (f"{axis}{end}" for axis in SPATIAL[: len(points)] for end in (0, 1))
+        return Stated(by, flags=dict.fromkeys(ends, OPEN))
+    return Stated()
 
 
 def is_grouped(file: h5py.File) -> bool:

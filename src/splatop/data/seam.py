@@ -32,6 +32,7 @@ class WithoutEnd(Trajectories):
     """Trajectories without the last point along some axes, which repeats the first."""
 
     def __init__(self, whole: Trajectories, axes: tuple[int, ...], *, keep_lengths: bool):
+        self._like(whole)
         self.whole = whole
         points = tuple(n - (axis in axes) for axis, n in enumerate(whole.grid.points))
         lengths = whole.grid.lengths
@@ -40,8 +41,6 @@ class WithoutEnd(Trajectories):
                 spacing * n for spacing, n in zip(whole.grid.spacing, points, strict=True)
             )
         self.grid = replace(whole.grid, points=points, lengths=lengths)
-        self.dt, self.fields, self.coefficients = whole.dt, whole.fields, whole.coefficients
-        self.trajectories, self.frames = whole.trajectories, whole.frames
         names = ", ".join(SPATIAL[axis] for axis in axes)
         self.attributes = {**whole.attributes, "dropped_end": names}
 
@@ -53,60 +52,70 @@ class WithoutEnd(Trajectories):
         self.whole.close()
 
 
-def without_end(data: Trajectories, *, keep_lengths: bool) -> WithoutEnd:
-    """Drop the last point along every axis where the data do not speak against it.
+def without_end(
+    data: Trajectories, axes: tuple[int, ...] | None = None, *, keep_lengths: bool
+) -> WithoutEnd:
+    """Drop the last point along every axis, or these, where the data do not speak against it.
 
     Lengths that were given are those of the box; lengths from coordinates lose a cell.
     """
-    seams = seams_of(data)
-    axes = tuple(axis for axis, seam in enumerate(seams) if seam.may_drop)
-    if not axes:
+    axes = tuple(range(data.grid.dims)) if axes is None else axes
+    seams = seams_of(data, axes)
+    dropped = tuple(axis for axis, seam in zip(axes, seams, strict=True) if seam.may_drop)
+    if not dropped:
+        along = ", ".join(SPATIAL[axis] for axis in axes)
         raise SplatopError(
-            f"{data.source}: expected a last point that repeats the first, to drop it; along "
-            f"{', '.join(SPATIAL[: len(seams)])} the field goes on from the last point to the "
-            "first: leave out --drop-end (drop_end=True)"
+            f"{data.source}: expected a last point that repeats the first, to drop it; "
+            + (
+                f"along {along} the field goes on from the last point to the first"
+                if axes
+                else "no axis is periodic"
+            )
+            + ": leave out --drop-end (drop_end=True)"
         )
-    return WithoutEnd(data, axes, keep_lengths=keep_lengths)
+    return WithoutEnd(data, dropped, keep_lengths=keep_lengths)
 
 
-def check_seam(data: Trajectories, *, periodic: bool | None = None) -> None:
-    """Refuse data that does not close periodically, for files that do not say if it does.
-
-    The step from the last point to the first should look like any step between neighbours. That it
-    does is taken from `periodic=True`; a repeated end point is refused all the same.
-    """
-    for name, seam in zip(SPATIAL, seams_of(data), strict=False):
+def check_seam(data: Trajectories, axes: tuple[int, ...]) -> None:
+    """Refuse a repeated end point along axes that are periodic."""
+    for axis, seam in zip(axes, seams_of(data, axes), strict=True):
         if seam.repeats:
             raise SplatopError(
                 f"{data.source}: expected each point of the period once; the last point along "
-                f"{name} repeats the first, which makes the box a cell too long: drop the last "
-                "point with --drop-end (drop_end=True in Python)"
-                + ("; --periodic (periodic=True) does not do that" if periodic else "")
-            )
-        if periodic:
-            continue
-        if seam.jump > 3:
-            raise SplatopError(
-                f"{data.source}: expected data periodic along {name}; the file does not say, and "
-                f"the jump from its last point to its first is {seam.jump:.0f} times the largest "
-                "step between neighbours: only periodic boxes are supported (pass periodic=True, "
-                "or --periodic, if it is one all the same)"
-            )
-        if seam.kink:
-            raise SplatopError(
-                f"{data.source}: expected data periodic along {name}; the file does not say, its "
-                "last point equals its first, but the slopes there do not fit together, as at "
-                "walls: only periodic boxes are supported (pass periodic=True, or --periodic, if "
-                "it is one all the same)"
+                f"{SPATIAL[axis]} repeats the first, which makes the box a cell too long: drop the "
+                "last point with --drop-end (drop_end=True in Python); --periodic (periodic=True) "
+                "does not do that. If the box has walls there, say what holds (--boundary)"
             )
 
 
-def seams_of(data: Trajectories) -> tuple[Seam, ...]:
-    """The seam along each axis, seen in frames spread over the data."""
+def open_seam(seam: Seam, name: str) -> str | None:
+    """Why an axis is not periodic, in words; None if it may be.
+
+    The step from the last point to the first should look like any step between neighbours.
+    """
+    if seam.repeats:
+        return None  # periodic, and refused for that point by itself
+    if seam.jump > 3:
+        return (
+            f"and the jump from its last point to its first along {name} is {seam.jump:.0f} times "
+            "the largest step between neighbours"
+        )
+    if seam.kink:
+        return (
+            f"its last point along {name} equals its first, but the slopes there do not fit "
+            "together, as at walls"
+        )
+    return None
+
+
+def seams_of(data: Trajectories, axes: tuple[int, ...] | None = None) -> tuple[Seam, ...]:
+    """The seam along each axis, or these, seen in frames spread over the data."""
+    axes = tuple(range(data.grid.dims)) if axes is None else axes
+    if not axes:
+        return ()
     states = _sampled(data)
     return tuple(
-        _seam(np.moveaxis(states, axis + 1, 0).reshape(n, -1))
-        for axis, n in enumerate(data.grid.points)
+        _seam(np.moveaxis(states, axis + 1, 0).reshape(data.grid.points[axis], -1)) for axis in axes
     )
 
 

@@ -162,6 +162,7 @@ def part(
         fields=data.fields,
         coefficients={name: values[trajectories] for name, values in data.coefficients.items()},
         attributes=attributes,
+        domain=data.domain,
     )
 
 
@@ -170,7 +171,7 @@ class _Part(Trajectories):
 
     def __init__(self, whole: Trajectories, trajectories: range, frames: range, attributes: dict):
         self._whole, self._first, self._start = whole, trajectories.start, frames.start
-        self.grid, self.dt, self.fields = whole.grid, whole.dt, whole.fields
+        self._like(whole)
         self.trajectories, self.frames = len(trajectories), len(frames)
         self.coefficients = {
             name: values[list(trajectories)] for name, values in whole.coefficients.items()

@@ -8,8 +8,10 @@ from typing import Any
 
 import numpy as np
 
+from ..domain import Domain
 from ..errors import SplatopError
 from ..grid import Grid
+from .stated import Stated
 
 GIBIBYTE = 2**30
 _BLOCK_BYTES = 2**26
@@ -21,7 +23,8 @@ class Trajectories(abc.ABC):
     """Trajectories with `frames` states each, a time `dt` apart.
 
     A state is `(C, *N)`, its channels named by `fields`. `coefficients` holds one value for each
-    trajectory, `attributes` whatever else is known (benchmark, split, seed, ...).
+    trajectory, `attributes` whatever else is known (benchmark, split, seed, ...). `coordinates` are
+    those that a file has, by the letter of their axis, and `stated` is what it says of its edges.
     """
 
     grid: Grid
@@ -33,6 +36,35 @@ class Trajectories(abc.ABC):
     attributes: dict[str, Any]
     # Fields of which `read` gives complex numbers. Opening makes two real fields of each.
     complex_fields: tuple[str, ...] = ()
+    coordinates: Mapping[str, np.ndarray] = {}
+    stated: Stated = Stated()
+    _domain: Domain | None = None
+
+    @property
+    def domain(self) -> Domain:
+        """Where the fields live and what holds at the edges: the grid's box, periodic unless told.
+
+        Its lengths and origin are the grid's, whichever was set last.
+        """
+        if self._domain is None:
+            return Domain.box(self.grid.lengths, self.grid.origin)
+        return self._domain.on(self.grid.lengths, self.grid.origin)
+
+    @domain.setter
+    def domain(self, domain: Domain) -> None:
+        if domain.dims != self.grid.dims:
+            raise SplatopError(
+                f"expected a domain of {self.grid.dims} axes for this grid, got {domain.dims}"
+            )
+        self._domain = domain
+
+    def _like(self, whole: "Trajectories") -> None:
+        """Everything that is known of other trajectories, for those made of them."""
+        self.grid, self.dt, self.fields = whole.grid, whole.dt, whole.fields
+        self.trajectories, self.frames = whole.trajectories, whole.frames
+        self.coefficients, self.attributes = whole.coefficients, whole.attributes
+        self.coordinates, self.stated = whole.coordinates, whole.stated
+        self.domain = whole.domain
 
     @abc.abstractmethod
     def read(self, trajectory: int, start: int, frames: int) -> np.ndarray:
@@ -146,6 +178,7 @@ class ArrayTrajectories(Trajectories):
         fields: tuple[str, ...],
         coefficients: Mapping[str, np.ndarray | float] | None = None,
         attributes: Mapping[str, Any] | None = None,
+        domain: Domain | None = None,
     ):
         self.array = np.asarray(array, np.float32)
         if self.array.ndim != 3 + grid.dims or self.array.shape[3:] != grid.points:
@@ -159,6 +192,13 @@ class ArrayTrajectories(Trajectories):
             self.array.shape, dt, fields, coefficients or {}
         )
         self.attributes = dict(attributes or {})
+        if domain is not None:
+            if (domain.lengths, domain.origin) != (grid.lengths, grid.origin):
+                raise SplatopError(
+                    f"expected the domain to be the grid's box, of lengths {grid.lengths} from "
+                    f"{grid.origin}, got lengths {domain.lengths} from {domain.origin}"
+                )
+            self.domain = domain
 
     def read(self, trajectory: int, start: int, frames: int) -> np.ndarray:
         return self.array[trajectory, start : start + frames]
@@ -211,6 +251,7 @@ def in_memory(trajectories: Trajectories, *, limit_bytes: int = 4 * GIBIBYTE) ->
         fields=trajectories.fields,
         coefficients=trajectories.coefficients,
         attributes=trajectories.attributes,
+        domain=trajectories.domain,
     )
 
 
@@ -229,14 +270,19 @@ def roughest_frames(data: Trajectories, count: int, *, most: int = 2048) -> np.n
     every = data.trajectories * data.frames
     numbers = np.unique(np.linspace(0, every - 1, min(every, most)).astype(int))
     pairs = np.stack(np.divmod(numbers, data.frames), axis=1)
-    rough = [_roughness(data.window(int(b), int(t), 1)[0]) for b, t in pairs]
+    periodic = data.domain.periodic
+    rough = [_roughness(data.window(int(b), int(t), 1)[0], periodic) for b, t in pairs]
     chosen = pairs[np.argsort(rough, kind="stable")[::-1][:count]]
     return np.stack([data.window(int(b), int(t), 1)[0] for b, t in chosen])
 
 
-def _roughness(frame: np.ndarray) -> float:
+def _roughness(frame: np.ndarray, periodic: tuple[bool, ...]) -> float:
     """The mean square of the slope from point to point, over that of the frame itself."""
     size = float(np.square(frame).sum())
-    axes = range(1, frame.ndim)
-    slopes = sum(float(np.square(np.roll(frame, 1, a) - frame).sum()) for a in axes)
+    slopes = 0.0
+    for axis, ring in enumerate(periodic, start=1):
+        slopes += float(np.square(np.diff(frame, axis=axis)).sum())
+        if ring:
+            across = frame.take(0, axis) - frame.take(-1, axis)
+            slopes += float(np.square(across).sum())
     return slopes / size if size > 0 else 0.0

@@ -1,7 +1,7 @@
 """Reading HDF5 in the layout of The Well, ours and others'."""
 
 import json
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from itertools import product
 from typing import Any
@@ -9,6 +9,7 @@ from typing import Any
 import h5py
 import numpy as np
 
+from ..domain import Domain
 from ..errors import SplatopError
 from ..grid import Grid
 from .axes import (
@@ -22,7 +23,9 @@ from .axes import (
     uniform_spacing,
 )
 from .hdf5 import datasets, group, numbers, strings, text
+from .stated import Stated
 from .trajectories import Trajectories, checked_metadata
+from .well_edges import read_flags
 from .well_writer import OURS
 
 
@@ -72,8 +75,16 @@ class WellTrajectories(Trajectories):
             **ours.get("attributes", {}),
             "source": source,
             "format": "the_well",
-            "boundary_conditions": _boundaries(file, axes, source),
         }
+        self.attributes.pop("boundary_conditions", None)
+        self.attributes.pop("sampling", None)
+        stored = {
+            k: _coordinates(file, name, source) for k, name in zip(SPATIAL, axes, strict=False)
+        }
+        self.coordinates = {k: values for k, values in stored.items() if values is not None}
+        self.stated = _own(ours, self.grid, self.coordinates) or read_flags(
+            file, axes, tuple(names), source
+        )
         self.complex_fields = tuple(
             name for name in names if np.iscomplexobj(np.empty(0, channels[name].dataset.dtype))
         )
@@ -121,19 +132,26 @@ def _axes(file: h5py.File, source: str) -> list[str]:
     return axes
 
 
-def _boundaries(file: h5py.File, axes: list[str], source: str) -> str:
-    """Periodic if the flags say so for every axis, not stated if one is missing."""
-    flags = group(file, "boundary_conditions")
-    stated: set[str] = set()
-    for name, boundary in flags.items() if flags else ():
-        kind = text(boundary.attrs.get("bc_type", ""))
-        if kind.lower() != "periodic":
-            raise SplatopError(
-                f"{source}: expected periodic boundaries, got bc_type '{kind}' in "
-                f"boundary_conditions/{name}: only periodic boxes are supported"
-            )
-        stated.update(strings(boundary.attrs.get("associated_dims", [])))
-    return "periodic" if stated >= set(axes) else "not stated"
+def _own(ours: dict[str, Any], grid: Grid, coordinates: Mapping[str, np.ndarray]) -> Stated | None:
+    """The exact domain that our own writer stored, if it is that of the coordinates."""
+    try:
+        domain = Domain.from_dict(ours["domain"])
+        written = Grid(grid.points, domain.lengths, domain.origin, tuple(ours["layout"]))
+    except (KeyError, TypeError, SplatopError):
+        return None
+    if domain.all_periodic:
+        return None  # the flags and the coordinates say all of it
+    for axis, (first, step) in enumerate(zip(written.first_point, written.spacing, strict=True)):
+        along = coordinates.get(SPATIAL[axis])
+        near = along is not None and along.shape == (grid.points[axis],)
+        if not near or not np.allclose(
+            along,  # type: ignore[arg-type]
+            first + step * np.arange(grid.points[axis]),
+            rtol=1e-5,
+            atol=1e-2 * step,
+        ):
+            return None
+    return Stated(domain=domain, layout=written.layout)
 
 
 def _channels(file: h5py.File, dims: int, source: str) -> dict[str, _Channel]:

@@ -12,16 +12,19 @@ from typing import Any
 import h5py
 import numpy as np
 
+from ..domain import Domain
 from ..errors import SplatopError
 from ..grid import Grid
 from .atomic import check_room, complete_or_absent
 from .axes import SPATIAL
 from .trajectories import Trajectories, checked_metadata
+from .well_edges import write_flags
 
 Progress = Callable[[int, int], None]
 Write = Callable[[int, int, np.ndarray], None]
 
-# The attribute that keeps what The Well has no place for: channel order, exact dt, lengths, origin.
+# The attribute that keeps what The Well has no place for: channel order, exact dt,
+# lengths and origin, layout, domain.
 OURS = "splatop"
 # Windows are read in whole chunks, so a chunk is one frame, or a few small ones. Frames of smooth
 # fields in float32 hardly compress (by 16 % with shuffle and lzf), and read ten times slower then.
@@ -42,6 +45,11 @@ class Layout:
     fields: tuple[str, ...]
     coefficients: Mapping[str, np.ndarray]
     attributes: Mapping[str, Any]
+    domain: Domain | None = None  # the periodic box of the grid unless told
+
+    @property
+    def edges(self) -> Domain:
+        return self.domain or Domain.box(self.grid.lengths, self.grid.origin)
 
     def __post_init__(self):
         checked_metadata(self.shape, self.dt, self.fields, self.coefficients)
@@ -77,6 +85,7 @@ def save_trajectories(
         trajectories.fields,
         trajectories.coefficients,
         trajectories.attributes,
+        trajectories.domain,
     )
     with writing(path, layout, compress=compress) as write:
         for index, start, count in trajectories.blocks():
@@ -192,6 +201,8 @@ def _write_header(file: h5py.File, layout: Layout, *, name: str) -> None:
         "dt": layout.dt,
         "lengths": layout.grid.lengths,
         "origin": layout.grid.origin,
+        "layout": layout.grid.layout,
+        "domain": layout.edges.as_dict(),
         "attributes": dict(layout.attributes),
     }
     file.attrs[OURS] = json.dumps(ours, default=str)
@@ -202,19 +213,7 @@ def _write_header(file: h5py.File, layout: Layout, *, name: str) -> None:
     for axis, values in coordinates.items():
         dataset = dimensions.create_dataset(axis, data=values.astype(np.float32))
         _set(dataset, sample_varying=False, time_varying=False)
-    for axis, points in zip(axes, layout.grid.points, strict=True):
-        boundary = file.create_group(f"boundary_conditions/{axis}_periodic")
-        _set(
-            boundary,
-            associated_dims=[axis],
-            associated_fields=_strings([]),
-            bc_type="PERIODIC",
-            sample_varying=False,
-            time_varying=False,
-        )
-        ends = np.isin(np.arange(points), (0, points - 1))
-        boundary["mask"] = ends
-        boundary["values"] = np.zeros(ends.sum(), np.float32)
+    write_flags(file, layout.edges, layout.fields, layout.grid.points)
     vectors = group_vectors(layout.fields, layout.grid.dims)
     names = [
         [name for name, channels in vectors.items() if not is_vector(channels)],

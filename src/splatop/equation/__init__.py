@@ -1,8 +1,9 @@
 """Governing equations: sums of named terms with named coefficients."""
 
 from .boundary import domain_from_text as domain_from_text
-from .boundary import edge_values as edge_values
 from .boundary import parse_boundary as parse_boundary
+from .edge_values import edge_values as edge_values
+from .edge_values import value_names as value_names
 from .equation import Equation as Equation
 from .examples import EXAMPLES as EXAMPLES
 from .examples import Example as Example

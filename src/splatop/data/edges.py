@@ -1,0 +1,299 @@
+"""The domain of data: what the user says of its edges, what the file says, what the data look like.
+
+In this order. Where nobody says, data that close are periodic, and for all others the error looks
+at the ends and proposes the words to give.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+
+from ..domain import AXES, Condition, Domain
+from ..equation import parse_boundary
+from ..errors import SplatopError
+from ..grid import Grid
+from .axes import as_lengths, as_origin
+from .ends import Sampled, proposed, sampled, seen_at, violation
+from .sampling import AxisPoints, axis_points, sampling_words, unknown_sampling
+from .seam import check_seam, open_seam, seams_of, without_end
+from .stated import PERIODIC
+from .trajectories import Trajectories
+
+Conditions = dict[tuple[str, str], Condition]
+
+
+@dataclass(frozen=True)
+class Told:
+    """What the user says of the box and its edges; None where nothing."""
+
+    boundary: str | None = None
+    sampling: str | Sequence[str] | None = None
+    periodic: bool | None = None
+    drop_end: bool = False
+    lengths: float | Sequence[float] | None = None
+    origin: float | Sequence[float] | None = None
+
+
+@dataclass(frozen=True)
+class _Edges:
+    """Which axes are periodic and the conditions of the others; `by` whom, for messages."""
+
+    periodic: tuple[bool, ...]
+    conditions: Conditions
+    by: str
+    exact: bool = False  # of our own file: nothing to check
+
+    @property
+    def rings(self) -> tuple[int, ...]:
+        return tuple(axis for axis, ring in enumerate(self.periodic) if ring)
+
+
+def settled(data: Trajectories, told: Told) -> Trajectories:
+    """The data on their domain: without a repeated end, the grid's layout as the points lie.
+
+    Refused with what to do if the edges are not known, or if the data break what is stated.
+    """
+    if told.boundary is not None and told.periodic:
+        raise SplatopError("expected --boundary or --periodic, got both: 'all: periodic' is a text")
+    if told.drop_end:
+        keep = told.lengths is not None
+        data = without_end(data, _may_be_rings(data, told), keep_lengths=keep)
+    edges = _edges(data, told)
+    # The Well's flag is about the points that it stores.
+    if edges.by != "the file" or data.attributes.get("format") != "the_well":
+        check_seam(data, edges.rings)
+    if all(edges.periodic):
+        data.domain = Domain.box(data.grid.lengths, data.grid.origin)
+        data.attributes["boundary_conditions"] = _periodic_text(edges.by)
+        return data
+    points = _points(data, told, edges)
+    data.grid = _grid(data, points)
+    box = Domain.box(data.grid.lengths, data.grid.origin, edges.periodic)
+    data.domain = box.with_conditions(edges.conditions)
+    by = "" if edges.by == "the file" else f" ({edges.by})"
+    data.attributes["boundary_conditions"] = data.domain.describe(data.fields) + by
+    data.attributes["sampling"] = ", ".join(
+        f"{AXES[axis]} {one.layout} ({one.why})" for axis, one in points.items()
+    )
+    if not edges.exact:
+        broken = violation(data, sampled(data))
+        if broken is not None:
+            raise SplatopError(
+                f"{data.source}: expected data that obey their boundary, but {broken}: state what "
+                "holds there (--boundary), 'free' where nothing does, or say where the points lie "
+                "(--sampling)"
+            )
+    return data
+
+
+def require_periodic(data: Trajectories) -> Trajectories:
+    """Refuse bounded data where the numerics are for periodic boxes."""
+    if data.domain.all_periodic:
+        return data
+    raise SplatopError(
+        f"{data.source}: expected data of a periodic box, got "
+        f"'{data.domain.describe(data.fields)}': bounded data can be inspected and converted, "
+        "models and identification need periodic ones so far"
+    )
+
+
+def _periodic_text(by: str) -> str:
+    """As it always was said of periodic data."""
+    match by:
+        case "the file":
+            return "periodic"
+        case "the data closes":
+            return "periodic (not stated, the data closes)"
+    return f"periodic ({by})"
+
+
+# --- who says what -------------------------------------------------------------------------------
+
+
+def _edges(data: Trajectories, told: Told) -> _Edges:
+    dims, stated = data.grid.dims, data.stated
+    if told.boundary is not None:
+        periodic, conditions = parse_boundary(told.boundary, fields=data.fields, dims=dims)
+        return _Edges(periodic, conditions, "as told")
+    if told.periodic:
+        return _Edges((True,) * dims, {}, "as told")
+    if stated.domain is not None:
+        return _Edges(stated.domain.periodic, dict(stated.domain.conditions), "the file", True)
+    if stated.text is not None:
+        return _from_text(data, stated.text)
+    return _from_flags(data, told)
+
+
+def _may_be_rings(data: Trajectories, told: Told) -> tuple[int, ...]:
+    """The axes that nobody says to have ends."""
+    every = tuple(range(data.grid.dims))
+    stated = data.stated
+    if told.periodic or (told.boundary is None and stated.text is None and stated.domain is None):
+        walled = {side[0] for side, flag in stated.flags.items() if flag != PERIODIC}
+        return tuple(a for a in every if told.periodic or AXES[a] not in walled)
+    return _edges(data, told).rings
+
+
+def _from_text(data: Trajectories, text: str) -> _Edges:
+    """An attribute of the file, in our language or in one of its own."""
+    if text.strip().lower() == PERIODIC:
+        return _Edges((True,) * data.grid.dims, {}, "the file")
+    try:
+        periodic, conditions = parse_boundary(
+            text, fields=data.fields, dims=data.grid.dims, others=data.stated.others
+        )
+    except SplatopError as error:
+        reason = str(error).splitlines()[0]
+        raise _unknown(
+            data,
+            Told(),
+            (False,) * data.grid.dims,
+            f"expected edges in the language of boundaries, got boundary_conditions = '{text}' "
+            f"({reason})",
+        ) from None
+    return _Edges(periodic, conditions, data.stated.by)
+
+
+def _from_flags(data: Trajectories, told: Told) -> _Edges:
+    """The Well's flags and the like; where there is none, the data themselves."""
+    stated = data.stated
+    flags = [stated.flagged(axis) for axis in range(data.grid.dims)]
+    if all(pair == (PERIODIC, PERIODIC) for pair in flags):
+        return _Edges((True,) * data.grid.dims, {}, stated.by)
+    for axis, pair in enumerate(flags):
+        if PERIODIC in pair and pair != (PERIODIC, PERIODIC):
+            raise SplatopError(
+                f"{data.source}: expected both ends of {AXES[axis]} to be periodic, got flags "
+                f"{pair[0]} and {pair[1]}: give --boundary"
+            )
+    unsaid = [axis for axis, pair in enumerate(flags) if None in pair]
+    seams = dict(zip(unsaid, seams_of(data, tuple(unsaid)), strict=True))
+    torn = {axis: open_seam(seam, AXES[axis]) for axis, seam in seams.items()}
+    looks = told.periodic is not False
+    periodic = tuple(
+        pair == (PERIODIC, PERIODIC) or (looks and axis in torn and torn[axis] is None)
+        for axis, pair in enumerate(flags)
+    )
+    bounded = [axis for axis, ring in enumerate(periodic) if not ring]
+    if not bounded:
+        return _Edges(periodic, {}, "the data closes")
+    wanted = [(f"{AXES[a]}{end}", name) for a in bounded for end in (0, 1) for name in data.fields]
+    if all(place in stated.values for place in wanted):
+        values = {place: Condition("value", stated.values[place]) for place in wanted}
+        return _Edges(periodic, values, stated.by)
+    first = bounded[0]
+    if None not in flags[first]:
+        ends = " and ".join(
+            f"'{flag}' at {AXES[first]}{end}" for end, flag in enumerate(flags[first])
+        )
+        reason = (
+            f"expected to know what holds at the edges; {stated.by} says {ends}, which is not yet "
+            "a condition"
+        )
+    else:
+        why = torn[first] or "it was told not to be periodic"
+        reason = (
+            f"expected edges that the file states, or data periodic along {AXES[first]}; the file "
+            f"does not say, {why}"
+        )
+    raise _unknown(data, told, periodic, reason)
+
+
+def _unknown(
+    data: Trajectories, told: Told, periodic: tuple[bool, ...], reason: str
+) -> SplatopError:
+    """The error that looks at the ends and proposes the words to give."""
+    box = Domain.box(data.grid.lengths, data.grid.origin, periodic)
+    sample = sampled(data)
+    grid, missing = _assumed(data, told, periodic, sample)
+    guess = proposed(sample, grid, box, data.fields)
+    words = f'--boundary "{guess.describe(data.fields)}"' + missing
+    found = seen_at(sample, grid, guess, data.fields)
+    shown = ", ".join(found[:6]) + (f" and {len(found) - 6} more" if len(found) > 6 else "")
+    return SplatopError(
+        f"{data.source}: {reason}. In the data {shown}: if that is what holds, give {words} "
+        "(boundary= in Python), else what does, or --periodic (periodic=True) for a period"
+    )
+
+
+def _assumed(
+    data: Trajectories, told: Told, periodic: tuple[bool, ...], sample: Sampled
+) -> tuple[Grid, str]:
+    """A grid to look at the ends with, and the option to give if its layout is not told."""
+    rest = _Edges(periodic, {}, "")
+    try:
+        return _grid(data, _points(data, told, rest)), ""
+    except SplatopError:
+        pass
+    grids = {
+        word: replace(
+            data.grid,
+            layout=tuple("left" if ring else word for ring in periodic),
+        )
+        for word in ("ends", "cells")
+    }
+    box = Domain.box(data.grid.lengths, data.grid.origin, periodic)
+    set_by = {
+        word: len(proposed(sample, grid, box, data.fields).conditions)
+        for word, grid in grids.items()
+    }
+    word = max(grids, key=lambda one: set_by[one])
+    return grids[word], f" --sampling {word}"
+
+
+# --- where the points lie ------------------------------------------------------------------------
+
+
+def _points(data: Trajectories, told: Told, edges: _Edges) -> dict[int, AxisPoints]:
+    """Domain and layout of each bounded axis."""
+    dims = data.grid.dims
+    words = sampling_words(told.sampling, dims)
+    lengths = as_lengths(told.lengths, dims) or (None,) * dims
+    begins = as_origin(told.origin, dims) or (None,) * dims
+    found = {}
+    for axis, ring in enumerate(edges.periodic):
+        if ring:
+            continue
+        word, stored = words[axis], data.stated.layout
+        if stored and word is None:
+            own = data.stated.domain.axes[axis] if data.stated.domain else None
+            assert own is not None
+            length = own.length if lengths[axis] is None else lengths[axis]
+            begin = own.origin if begins[axis] is None else begins[axis]
+            found[axis] = AxisPoints(float(begin), float(length), stored[axis], "as written")
+            continue
+        one = axis_points(data, axis, word=word, length=lengths[axis], begin=begins[axis])
+        one = one or _told_by_values(data, axis, edges, lengths[axis], begins[axis])
+        if one is None:
+            raise unknown_sampling(data, axis)
+        found[axis] = one
+    return found
+
+
+def _told_by_values(
+    data: Trajectories, axis: int, edges: _Edges, length: float | None, begin: float | None
+) -> AxisPoints | None:
+    """Points that hold the stated values exactly, in every frame, are the ends."""
+    states = sampled(data).frames
+    exact = []
+    for end in (0, 1):
+        for channel, name in enumerate(data.fields):
+            one = edges.conditions.get((f"{AXES[axis]}{end}", name))
+            if one is not None and one.kind == "value" and not isinstance(one.value, str):
+                line = states[:, channel].take([0, 1] if end == 0 else [-1, -2], axis + 1)
+                held, beside = np.abs(np.moveaxis(line, axis + 1, 0) - np.float32(one.value))
+                exact.append((end, held.max() <= 1e-6 * beside.max() and beside.max() > 0))
+    if {end for end, holds in exact if holds} != {0, 1} or not all(holds for _, holds in exact):
+        return None
+    told = axis_points(data, axis, word="ends", length=length, begin=begin)
+    return told and replace(told, why="the ends hold the stated values")
+
+
+def _grid(data: Trajectories, points: dict[int, AxisPoints]) -> Grid:
+    old: Any = data.grid
+    lengths, origin, layout = (list(part) for part in (old.lengths, old.origin, old.layout))
+    for axis, one in points.items():
+        lengths[axis], origin[axis], layout[axis] = one.length, one.begin, one.layout
+    return Grid(old.points, tuple(lengths), tuple(origin), tuple(layout))
