@@ -11,7 +11,7 @@ PACKAGE = Path(splatop.__file__).parent
 ROOMS = """
 _version errors annotations domain grid derivative spectral stepper exponential integrators
 spaces gaussians render encoders jets
-equation physics stability initial walls etdrk4 solver
+equation etdrk4 physics stability initial walls solver
 benchmarks data identify operators surrogate ensemble registry description numerics
 tune model export estimate training evaluate fit_arguments fitted bench cli
 __main__

@@ -3,6 +3,7 @@
 Kassam and Trefethen, Fourth-order time-stepping for stiff PDEs, SIAM J. Sci. Comput. 26 (2005).
 """
 
+from collections.abc import Callable
 from functools import partial
 from typing import Any
 
@@ -13,11 +14,9 @@ import numpy as np
 import scipy.fft
 from jaxtyping import Array, Complex
 
+from .derivative import Derivative
 from .equation import Equation, Term
 from .equation.expansion import LinearPart, split_linear
-from .equation.expression import Coefficient
-from .equation.values import evaluate
-from .errors import is_concrete
 from .exponential import Tables, coupled_tables, etdrk4_step, etdrk4_tables
 from .grid import Grid
 from .jets import Jet
@@ -65,23 +64,13 @@ class Scheme(eqx.Module):
     def tables(self, step: float | Array, coefficients: Coefficients) -> Tables:
         """The factors of a step, in double precision on the host unless a coefficient is traced."""
         wavenumbers = self.wavenumbers()
-        shape = np.broadcast_shapes(*(k.shape for k in wavenumbers))
-        channels = range(len(self.fields))
-        symbols: dict[tuple[int, int], Any] = {(c, c): np.zeros(shape, complex) for c in channels}
-        for part in self.linear:
-            factor = evaluate(part.factor, lambda atom: _host_value(atom, coefficients))
-            place = part.channel, part.source
-            with np.errstate(all="ignore"):  # what is not finite shows in the states
-                own = factor * part.operator.symbol(wavenumbers)
-                symbols[place] = symbols.get(place, 0.0) + own
-        traced = any(isinstance(symbol, jax.Array) for symbol in symbols.values())
-        xp = jnp if traced or isinstance(step, jax.Array) else np
-        with np.errstate(all="ignore"):
-            if len(symbols) == len(channels):
-                return etdrk4_tables(xp.stack([symbols[c, c] for c in channels]) * step, step)
-            nothing = np.zeros(shape, complex)
-            rows = [xp.stack([symbols.get((c, d), nothing) for d in channels]) for c in channels]
-            return coupled_tables(xp.stack(rows) * step, step)
+        return mode_tables(
+            self.linear,
+            lambda operator: operator.symbol(wavenumbers),
+            step,
+            coefficients,
+            channels=len(self.fields),
+        )
 
     def nonlinear(self, modes: Modes, coefficients: Coefficients) -> Modes:
         if not self.rest:
@@ -115,10 +104,36 @@ class Scheme(eqx.Module):
         return from_modes(_pad(modes, self.band, self.grid.points), self.grid.points)
 
 
-def _host_value(atom: Any, coefficients: Coefficients) -> Any:
-    assert isinstance(atom, Coefficient)
-    value = coefficients[atom.name]
-    return float(value) if is_concrete(value) else value
+def mode_tables(
+    linear: tuple[LinearPart, ...],
+    symbol: Callable[[Derivative], np.ndarray],
+    step: float | Array,
+    coefficients: Coefficients,
+    *,
+    channels: int,
+) -> Tables:
+    """The factors of a step for parts that act on each mode alone, given the operators' symbols."""
+    shape = symbol(linear[0].operator).shape if linear else ()
+    symbols: dict[tuple[int, int], Any] = {
+        (c, c): np.zeros(shape, complex) for c in range(channels)
+    }
+    for part in linear:
+        place = part.channel, part.source
+        with np.errstate(all="ignore"):  # what is not finite shows in the states
+            own = part.rate(coefficients) * symbol(part.operator)
+            symbols[place] = symbols.get(place, 0.0) + own
+    traced = any(isinstance(one, jax.Array) for one in symbols.values())
+    xp = jnp if traced or isinstance(step, jax.Array) else np
+    with np.errstate(all="ignore"):
+        if len(symbols) == channels:
+            own = xp.stack([symbols[c, c] for c in range(channels)])
+            return etdrk4_tables(own * step, step)
+        nothing = np.zeros(shape, complex)
+        rows = [
+            xp.stack([symbols.get((c, d), nothing) for d in range(channels)])
+            for c in range(channels)
+        ]
+        return coupled_tables(xp.stack(rows) * step, step)
 
 
 def _pad(modes: Array, band: tuple[int, ...], points: tuple[int, ...]) -> Array:

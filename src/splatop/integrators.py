@@ -2,15 +2,35 @@
 
 import abc
 from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
 
 import equinox as eqx
 import jax
+import jax.numpy as jnp
 from jaxtyping import Array
 
 from .errors import SplatopError
-from .spectral import Field
+from .exponential import Tables, etdrk4_step
 
-Tendency = Callable[[Field], Field]
+# A state may be samples of a field, or the numbers of a space: whatever the physics computes in.
+State = Any
+Tendency = Callable[[State], State]
+
+
+@dataclass(frozen=True)
+class Split:
+    """A tendency as a part that is diagonal in some harmonics and the rest, for integrators that
+    solve the first exactly.
+
+    `tables(h)` are the factors of a step of length h, `rest` is the remaining tendency of the
+    harmonics' numbers, and `forth` and `back` lead from a state to these numbers and back.
+    """
+
+    tables: Callable[[Any], Tables]
+    rest: Tendency
+    forth: Callable[[State], State] = lambda state: state
+    back: Callable[[State], State] = lambda numbers: numbers
 
 
 class Integrator(eqx.Module):
@@ -22,12 +42,13 @@ class Integrator(eqx.Module):
     def advance(
         self,
         tendency: Tendency,
-        u: Field,
+        u: State,
         dt: float | Array,
         *,
         substeps: int | Array | None = None,
-    ) -> Field:
-        """The state `dt` later, where `tendency(u)` is du/dt.
+        split: Split | None = None,
+    ) -> State:
+        """The state `dt` later, where `tendency(u)` is du/dt, and `split` the same in two parts.
 
         A number of `substeps` other than the integrator's own may be traced.
         """
@@ -42,7 +63,7 @@ class RK4(Integrator):
         if not isinstance(self.substeps, int) or self.substeps < 1:
             raise SplatopError(f"expected at least one substep of RK4, got {self.substeps}")
 
-    def advance(self, tendency, u, dt, *, substeps=None):
+    def advance(self, tendency, u, dt, *, substeps=None, split=None):
         count = self.substeps if substeps is None else substeps
         h = dt / count
 
@@ -53,9 +74,39 @@ class RK4(Integrator):
             k4 = tendency(u + h * k3)
             return u + h / 6 * (k1 + 2 * k2 + 2 * k3 + k4)
 
-        if isinstance(count, int) and count == 1:
-            return step(0, u)
-        return jax.lax.fori_loop(0, count, step, u)
+        return _repeat(step, count, u)
+
+
+class ETDRK4(Integrator):
+    """Fourth order, with what is linear and diagonal integrated exactly (`exponential.py`)."""
+
+    substeps: int = eqx.field(static=True, default=1)
+
+    def __check_init__(self):
+        if not isinstance(self.substeps, int) or self.substeps < 1:
+            raise SplatopError(f"expected at least one substep of ETDRK4, got {self.substeps}")
+
+    def advance(self, tendency, u, dt, *, substeps=None, split=None):
+        if split is None:
+            raise SplatopError(
+                "expected a physics that tells its linear part apart for ETDRK4, got one that does "
+                "not: use RK4"
+            )
+        count = self.substeps if substeps is None else substeps
+        numbers = split.forth(u)
+
+        def cast(table: Any) -> Array:
+            real = not jnp.iscomplexobj(numbers)
+            return jnp.asarray(jnp.real(table) if real else table, numbers.dtype)
+
+        tables = jax.tree.map(cast, split.tables(dt / count))
+        return split.back(_repeat(lambda _, v: etdrk4_step(tables, split.rest, v), count, numbers))
+
+
+def _repeat(step: Callable[[Any, State], State], count: int | Array, u: State) -> State:
+    if isinstance(count, int) and count == 1:
+        return step(0, u)
+    return jax.lax.fori_loop(0, count, step, u)
 
 
 def as_integrator(value: Integrator | int) -> Integrator:

@@ -1,21 +1,67 @@
 """The embedded physics Φ: an equation on filtered jets, advanced in time (paper, appendix B)."""
 
+import abc
 from collections.abc import Callable
 
 import equinox as eqx
 import jax
+import jax.numpy as jnp
 from jaxtyping import Array
 
 from .equation import Equation
+from .equation.expansion import split_linear
 from .errors import SplatopError, check_field
-from .grid import as_number
-from .integrators import RK4, Integrator, as_integrator
+from .etdrk4 import mode_tables
+from .grid import Grid, as_number
+from .integrators import RK4, Integrator, Split, as_integrator
 from .jets import JetProvider
-from .spectral import Field, resample
+from .spectral import Field, derivative_symbol, from_modes, resample, to_modes
 from .stepper import Coefficients, Stepper
 
 
-class EmbeddedPhysics(Stepper):
+class Physics(Stepper):
+    """The embedded physics Φ: what is known of an equation, advanced by one frame."""
+
+    equation: eqx.AbstractVar[Equation]
+    dt: eqx.AbstractVar[float]
+    integrator: eqx.AbstractVar[Integrator]
+
+    @property
+    def substeps(self) -> int:
+        return self.integrator.substeps
+
+    @property
+    def embedded(self) -> "Physics":
+        return self
+
+    def __call__(self, u: Field, coefficients: Coefficients) -> Field:
+        return self.advance(u, coefficients)
+
+    @abc.abstractmethod
+    def advance(
+        self,
+        u: Field,
+        coefficients: Coefficients,
+        *,
+        forcing: Callable[[Field], Field] | None = None,
+        stop_gradient: bool = False,
+        substeps: int | Array | None = None,
+    ) -> Field:
+        """One step; `forcing(u)` is added to du/dt, and gradients may be stopped around it.
+
+        A number of `substeps` other than the integrator's own may be traced.
+        """
+
+    @abc.abstractmethod
+    def tendency(self, u: Field, coefficients: Coefficients) -> Field:
+        """du/dt, on the grid of `u`."""
+
+    @abc.abstractmethod
+    def confine(self, u: Field, coefficients: Coefficients) -> Field:
+        """The closest field that the physics can represent."""
+
+
+class EmbeddedPhysics(Physics):
     """Φ(u) = Π_κ[the equation on filtered jets, integrated over dt]; RK4 in the paper.
 
     With `working_grid` the whole step runs on the coarsest grid that the jets can use without
@@ -33,17 +79,6 @@ class EmbeddedPhysics(Stepper):
         if not self.dt > 0:
             raise SplatopError(f"expected a positive time step, got dt={self.dt:g}")
 
-    @property
-    def substeps(self) -> int:
-        return self.integrator.substeps
-
-    @property
-    def embedded(self) -> "EmbeddedPhysics":
-        return self
-
-    def __call__(self, u: Field, coefficients: Coefficients) -> Field:
-        return self.advance(u, coefficients)
-
     def advance(
         self,
         u: Field,
@@ -53,31 +88,72 @@ class EmbeddedPhysics(Stepper):
         stop_gradient: bool = False,
         substeps: int | Array | None = None,
     ) -> Field:
-        """One step; `forcing(u)` is added to du/dt, and gradients may be stopped around it.
-
-        A number of `substeps` other than the integrator's own may be traced.
-        """
         check_field(u, dims=len(self.jets.lengths), channels=len(self.equation.fields))
         points = tuple(u.shape[1:])
         start = resample(u, self.working_points(points) if self.working_grid else points)
         jets = self.jets.for_step(start)
 
-        def tendency(v: Field) -> Field:
-            known = self._tendency(jets, v, coefficients)
-            known = jax.lax.stop_gradient(known) if stop_gradient else known
-            return known if forcing is None else known + forcing(v)
+        def with_forcing(known: Callable[[Field], Field]) -> Callable[[Field], Field]:
+            def total(v: Field) -> Field:
+                own = jax.lax.stop_gradient(known(v)) if stop_gradient else known(v)
+                return own if forcing is None else own + forcing(v)
 
-        advanced = self.integrator.advance(tendency, start, self.dt, substeps=substeps)
+            return total
+
+        tendency = with_forcing(lambda v: self._tendency(jets, v, coefficients))
+        split = self._split(jets, tuple(start.shape[1:]), coefficients, with_forcing)
+        advanced = self.integrator.advance(tendency, start, self.dt, substeps=substeps, split=split)
         return resample(self.jets.filter(advanced, self.jets.lengths), points)
+
+    def _split(
+        self,
+        jets: JetProvider,
+        points: tuple[int, ...],
+        coefficients: Coefficients,
+        with_forcing: Callable[[Callable[[Field], Field]], Callable[[Field], Field]],
+    ) -> Split:
+        """The parts that act on each Fourier mode alone, and all the rest on jets as ever."""
+        linear, rest = split_linear(self.equation, len(points))
+        grid = Grid(points, self.jets.lengths)
+        kept = Equation(rest, self.equation.fields) if rest else None
+
+        def remainder(v: Field) -> Field:
+            return (
+                jnp.zeros_like(v) if kept is None else self._tendency(jets, v, coefficients, kept)
+            )
+
+        felt = with_forcing(remainder)
+        return Split(
+            tables=lambda step: mode_tables(
+                linear,
+                lambda operator: derivative_symbol(operator, grid),
+                step,
+                coefficients,
+                channels=len(self.equation.fields),
+            ),
+            rest=lambda modes: to_modes(felt(from_modes(modes, points))),
+            forth=to_modes,
+            back=lambda modes: from_modes(modes, points),
+        )
+
+    def confine(self, u: Field, coefficients: Coefficients) -> Field:
+        return self.jets.filter(u, self.jets.lengths)
 
     def tendency(self, u: Field, coefficients: Coefficients) -> Field:
         """du/dt of the filtered equation, on the grid of `u`."""
         return self._tendency(self.jets, u, coefficients)
 
-    def _tendency(self, jets: JetProvider, u: Field, coefficients: Coefficients) -> Field:
-        jet = jets(u, sorted(self.equation.derivatives(u.ndim - 1)))
-        tendency = self.equation(jet, coefficients)
-        if self.equation.degree > 1:  # products leave the band; linear terms stay inside
+    def _tendency(
+        self,
+        jets: JetProvider,
+        u: Field,
+        coefficients: Coefficients,
+        equation: Equation | None = None,
+    ) -> Field:
+        equation = self.equation if equation is None else equation
+        jet = jets(u, sorted(equation.derivatives(u.ndim - 1)))
+        tendency = equation(jet, coefficients)
+        if equation.degree > 1:  # products leave the band; linear terms stay inside
             tendency = jets.filter(tendency, jets.lengths)
         return tendency
 

@@ -16,6 +16,7 @@ import jax.numpy as jnp
 import pdequinox as pdeqx
 
 from .derivative import Derivative
+from .domain import Axis, Condition, Domain
 from .encoders import LatticeEncoder, UNetEncoder
 from .encoders import unet as _unet
 from .ensemble import Ensemble
@@ -32,14 +33,17 @@ from .equation import (
 from .equation import expression as _expression
 from .errors import SplatopError, unknown_name
 from .gaussians import BoundedScales, ClippedScales
-from .integrators import RK4
+from .integrators import ETDRK4, RK4
 from .jets import FiniteDifferenceJets, SpectralJets, SplatJets
 from .operators import FNO, Conditioning, OperatorStepper
 from .operators.fno import FiLM, FourierBlock
+from .operators.harmonic import HarmonicBlock, HarmonicOperator
 from .physics import EmbeddedPhysics
 from .render import DenseRenderer, FourierRenderer, LocalRenderer
+from .spaces import BoxSpace
 from .spectral import BoxFilter, PassThrough, SharpFilter, SmoothFilter
 from .surrogate import ScaledOperator, Surrogate
+from .walls import WallPhysics
 
 T = TypeVar("T")
 
@@ -64,6 +68,14 @@ SHIPPED: dict[str, Any] = {
     # Physics.
     "equation": Equation,
     "rk4": RK4,
+    "etdrk4": ETDRK4,
+    "wall-physics": WallPhysics,
+    "box-space": BoxSpace,
+    "domain": Domain,
+    "axis": Axis,
+    "condition": Condition,
+    "harmonic-operator": HarmonicOperator,
+    "harmonic-block": HarmonicBlock,
     "splat": SplatJets,
     "spectral": SpectralJets,
     "finite-difference": FiniteDifferenceJets,

@@ -1,10 +1,13 @@
 """Terms as expressions, also the built-in ones: what printing and the reference solver work on."""
 
+from collections.abc import Mapping
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 
 from ..derivative import Derivative
+from ..errors import is_concrete
 from .equation import Equation
 from .expression import Coefficient, Expression, FieldDerivative, linear_operand
 from .grouping import ExpressionTerm
@@ -16,6 +19,7 @@ from .terms import (
     SelfAdvection,
     Term,
 )
+from .values import evaluate
 
 
 def expand(term: Term, fields: tuple[str, ...], dims: int) -> tuple[Expression, ...] | None:
@@ -80,6 +84,16 @@ class LinearPart:
     source: int
     factor: Expression
     operator: Derivative
+
+    def rate(self, coefficients: Mapping[str, Any]) -> Any:
+        """The factor's value, a plain number unless a coefficient is traced."""
+
+        def known(atom: Any) -> Any:
+            assert isinstance(atom, Coefficient)
+            value = coefficients[atom.name]
+            return float(value) if is_concrete(value) else value
+
+        return evaluate(self.factor, known)
 
 
 def split_linear(equation: Equation, dims: int) -> tuple[tuple[LinearPart, ...], tuple[Term, ...]]:

@@ -1,7 +1,6 @@
 """An equation on a space with walls: its tendency in the space's numbers, and what of it is
 diagonal there and can be integrated exactly."""
 
-from collections.abc import Mapping
 from functools import partial
 from typing import Any
 
@@ -16,9 +15,6 @@ from ..domain import AXES
 from ..equation import Equation, Term
 from ..equation.edge_values import edge_values
 from ..equation.expansion import LinearPart, split_linear
-from ..equation.expression import Coefficient
-from ..equation.values import evaluate
-from ..errors import is_concrete
 from ..exponential import Tables, etdrk4_step, etdrk4_tables
 from ..jets import Jet
 from ..spaces import BoxSpace, Fractions, lift, unconstrained
@@ -116,14 +112,14 @@ class Galerkin(eqx.Module):
                 (term(jet, coefficients) for term in self.rest), start=jnp.zeros_like(jet.state)
             )
             for part in self.mixing:
-                factor = _factor(part, coefficients)
+                factor = part.rate(coefficients)
                 values = values.at[part.channel].add(factor * jet[part.operator][part.source])
             total = self.space.project(values)
         if lifted is not None and self.exact:
             operators = {part.operator for part in self.exact}
             fixed = unconstrained(self.space).derivatives(lifted.astype(c.dtype), operators)
             for part in self.exact:
-                own = _factor(part, coefficients) * fixed[part.operator][part.source]
+                own = part.rate(coefficients) * fixed[part.operator][part.source]
                 alone = jnp.zeros((len(c), *own.shape), c.dtype).at[part.channel].set(own)
                 total = total + self.space.project(alone)
         return total
@@ -137,7 +133,7 @@ class Galerkin(eqx.Module):
             assert found is not None
             own = np.zeros(shape)
             own[part.channel] = found[part.channel]
-            rates = rates + _factor(part, coefficients) * own
+            rates = rates + part.rate(coefficients) * own
         return rates
 
     def tables(self, step: Any, coefficients: Coefficients) -> Tables:
@@ -153,12 +149,3 @@ class Galerkin(eqx.Module):
 
     def _is_diagonal(self, part: LinearPart) -> bool:
         return part.channel == part.source and self.space.diagonal(part.operator) is not None
-
-
-def _factor(part: LinearPart, coefficients: Mapping[str, Any]) -> Any:
-    def known(atom: Any) -> Any:
-        assert isinstance(atom, Coefficient)
-        own = coefficients[atom.name]
-        return float(own) if is_concrete(own) else own
-
-    return evaluate(part.factor, known)

@@ -8,16 +8,16 @@ import jax
 import jax.numpy as jnp
 from jaxtyping import Array
 
-from .conditions import check_conditions
 from ..equation import Equation
 from ..errors import SplatopError, check_field
-from .galerkin import Galerkin
 from ..grid import Grid, as_number
 from ..integrators import RK4, Integrator, Split, as_integrator
 from ..physics import Physics
 from ..spaces import BoxSpace, Fractions
 from ..spectral import Field
 from ..stepper import Coefficients
+from .conditions import check_conditions
+from .galerkin import Galerkin
 
 
 class WallPhysics(Physics):

@@ -17,9 +17,9 @@ from jaxtyping import Array, Float
 from ..domain import Domain
 from ..equation import Equation
 from ..errors import SplatopError
-from .galerkin import Galerkin
 from ..grid import Grid
 from ..spaces import BoxSpace
+from .galerkin import Galerkin
 
 MAX_SUBSTEPS = 4096
 LEAST_NODES, MOST_NODES = 48, 160
