@@ -1,9 +1,11 @@
-"""The paper's six benchmarks, each one value in one table."""
+"""The paper's benchmarks and those between walls, each one value in one table."""
 
 import math
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
+from typing import Any
 
+from .domain import Domain
 from .equation import (
     Advection,
     ConservativeSelfAdvection,
@@ -11,6 +13,8 @@ from .equation import (
     Equation,
     Reaction,
     SelfAdvection,
+    domain_from_text,
+    parse_equation,
 )
 from .errors import SplatopError, unknown_name
 from .grid import Grid
@@ -25,6 +29,10 @@ class Benchmark:
     `coefficient_ranges` are drawn log-uniformly for each (appendix E), and one of the two is empty.
     Initial conditions are zero-mean Fourier series with `|k_i| <= initial_cutoff`, largest value 1,
     drawn on `initial_points` per axis (`points`, if 0) and the same functions on every grid.
+
+    The box is the periodic unit box, unless `boundary` says what holds at its edges; it then has
+    the sides `sides` from `corner` on, points that lie as `layout` says, and initial states of the
+    domain's lowest harmonics.
     """
 
     name: str
@@ -34,7 +42,7 @@ class Benchmark:
     points: int
     dims: int
     dt: float
-    paper_filter: Filter
+    paper_filter: Filter | None = None
     coefficients: Mapping[str, float] = field(default_factory=dict)
     coefficient_ranges: Mapping[str, tuple[float, float]] = field(default_factory=dict)
     paper_anchors: int = 20
@@ -45,6 +53,10 @@ class Benchmark:
     test_trajectories: int = 30
     test_steps: int = 200
     mean_evolves: bool = False
+    boundary: str = ""
+    layout: tuple[str, ...] = ()
+    sides: tuple[float, ...] = ()
+    corner: tuple[float, ...] = ()
 
     @property
     def channels(self) -> int:
@@ -57,11 +69,19 @@ class Benchmark:
     @property
     def lengths(self) -> tuple[float, ...]:
         """The paper's box is the unit box."""
-        return (1.0,) * self.dims
+        return self.sides or (1.0,) * self.dims
 
     @property
     def grid(self) -> Grid:
-        return Grid((self.points,) * self.dims, self.lengths)
+        return Grid((self.points,) * self.dims, self.lengths, self.corner, self.layout)
+
+    @property
+    def domain(self) -> Domain:
+        if not self.boundary:
+            return Domain.box(self.lengths)
+        return domain_from_text(
+            self.boundary, lengths=self.lengths, origin=self.corner, fields=self.fields
+        )
 
     def with_points(self, points: int) -> "Benchmark":
         """The same problem and the same initial conditions on another number of points per axis."""
@@ -75,7 +95,7 @@ class Benchmark:
 
     def reduced(self) -> "Benchmark":
         """A size for laptops and tests: 64² or 24³ points, 64 and 8 trajectories."""
-        points = 64 if self.dims == 2 else 24
+        points = {1: self.points, 2: 64, 3: 24}[self.dims]
         return replace(self.with_points(points), train_trajectories=64, test_trajectories=8)
 
     def size(self, split: str) -> tuple[int, int]:
@@ -190,7 +210,101 @@ _TABLE = (
     ),
 )
 
-BENCHMARKS: dict[str, Benchmark] = {benchmark.name: benchmark for benchmark in _TABLE}
+
+def _walls(name: str, title: str, text: str, boundary: str, **rest: Any) -> Benchmark:
+    """A benchmark between walls. Its equation is what its text says."""
+    dims = rest["dims"]
+    equation = parse_equation(text, dims=dims)
+    corner = rest.get("corner") or (0.0,) * dims
+    return Benchmark(
+        name=name,
+        title=title,
+        equation=equation.placed_at(corner),
+        equation_text=text,
+        boundary=boundary,
+        train_trajectories=32,
+        test_trajectories=8,
+        **rest,
+    )
+
+
+_WALLS = (
+    _walls(
+        "heat2d_walls",
+        "2D heat, two cold and two insulated walls",
+        "dt(u) = D*lap(u)",
+        "x: u = 0; y: dn(u) = 0",
+        coefficients={"D": 1e-3},
+        points=64,
+        dims=2,
+        dt=0.1,
+        layout=("ends", "cells"),
+    ),
+    _walls(
+        "burgers1d_walls",
+        "1D Burgers between walls",
+        "dt(u) = -u*dx(u) + nu*d2x(u)",
+        "x: u = 0",
+        coefficients={"nu": 0.02},
+        points=161,
+        dims=1,
+        dt=0.01,
+        layout=("ends",),
+    ),
+    _walls(
+        "reaction_diffusion2d",
+        "2D reaction-diffusion, insulated (PDEBench's FitzHugh-Nagumo)",
+        "dt(u) = Du*lap(u) + u - u^3 - k - v; dt(v) = Dv*lap(v) + u - v",
+        "all: dn(u) = 0, dn(v) = 0",
+        coefficients={"Du": 1e-3, "Dv": 5e-3, "k": 5e-3},
+        points=128,
+        dims=2,
+        dt=0.05,
+        layout=("cells", "cells"),
+        sides=(2.0, 2.0),
+        corner=(-1.0, -1.0),
+        mean_evolves=True,
+    ),
+    _walls(
+        "advection_channel2d",
+        "2D tracer in a channel: inflow, outflow, two walls",
+        "dt(u) = -4*U*y*(1 - y)*dx(u) + D*lap(u)",
+        "x0: u = sin(pi*y)^2; x1: dn(u) = 0; y: dn(u) = 0",
+        coefficients={"U": 0.5, "D": 5e-3},
+        points=96,
+        dims=2,
+        dt=0.05,
+        layout=("ends", "ends"),
+        sides=(2.0, 1.0),
+        mean_evolves=True,
+    ),
+    _walls(
+        "allen_cahn2d_insulated",
+        "2D Allen-Cahn, insulated",
+        "dt(u) = nu*lap(u) + r*(u - u^3)",
+        "all: dn(u) = 0",
+        coefficients={"nu": 1e-3, "r": 1.0},
+        points=96,
+        dims=2,
+        dt=0.1,
+        layout=("cells", "cells"),
+        mean_evolves=True,
+    ),
+    _walls(
+        "advection_diffusion3d_walls",
+        "3D advection-diffusion: a ring in x, walls in y, open in z",
+        "dt(u) = -v*dx(u) - w*dz(u) + D*lap(u)",
+        "x: periodic; y: u = 0; z0: u = sin(pi*y); z1: dn(u) = 0",
+        coefficients={"v": 0.2, "w": 0.2, "D": 2e-3},
+        points=40,
+        dims=3,
+        dt=0.05,
+        layout=("left", "ends", "ends"),
+        mean_evolves=True,
+    ),
+)
+
+BENCHMARKS: dict[str, Benchmark] = {benchmark.name: benchmark for benchmark in (*_TABLE, *_WALLS)}
 
 
 def get_benchmark(name: str) -> Benchmark:

@@ -2,7 +2,7 @@
 
 import math
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from typing import Any, Literal
 
 from .errors import SplatopError, unknown_name
@@ -69,17 +69,17 @@ class Domain:
     field there.
 
     A plain value that JSON holds. `conditions` maps an end and a field's name to what holds; where
-    it says nothing for a field, nothing is set (`free`).
+    it says nothing for a field, nothing is set (`free`). It is stored as triples.
     """
 
     axes: tuple[Axis, ...]
-    conditions: Mapping[tuple[str, str], Condition] = field(default_factory=dict)
+    stated: tuple[tuple[str, str, Condition], ...] = ()
 
     def __post_init__(self):
         object.__setattr__(self, "axes", tuple(self.axes))
         # What sets nothing is left out, so that one domain is one value.
-        held = {at: one for at, one in sorted(self.conditions.items()) if one != FREE}
-        object.__setattr__(self, "conditions", held)
+        held = tuple(sorted((one for one in self.stated if one[2] != FREE), key=lambda t: t[:2]))
+        object.__setattr__(self, "stated", held)
         if not 1 <= len(self.axes) <= 3:
             raise SplatopError(f"expected 1 to 3 axes, got {len(self.axes)}")
         for side, name in self.conditions:
@@ -90,8 +90,10 @@ class Domain:
                     f"at {side}"
                 )
 
-    def __hash__(self):
-        return hash((self.axes, tuple(self.conditions.items())))
+    @property
+    def conditions(self) -> dict[tuple[str, str], Condition]:
+        """What holds, by end and field."""
+        return {(side, name): one for side, name, one in self.stated}
 
     @classmethod
     def box(
@@ -152,7 +154,8 @@ class Domain:
         return self.at(f"{AXES[axis]}0", name), self.at(f"{AXES[axis]}1", name)
 
     def with_conditions(self, conditions: Mapping[tuple[str, str], Condition]) -> "Domain":
-        return replace(self, conditions=conditions)
+        triples = ((side, name, one) for (side, name), one in conditions.items())
+        return replace(self, stated=tuple(triples))
 
     def on(self, lengths: Iterable[float], origin: Iterable[float]) -> "Domain":
         """The same edges around a box of these sides that begins at `origin`."""
@@ -204,7 +207,7 @@ class Domain:
             }
         except (KeyError, TypeError, ValueError) as error:
             raise SplatopError(f"expected the description of a domain, got {error}") from error
-        return cls(axes, conditions)
+        return cls(axes).with_conditions(conditions)
 
 
 def _shortest(number: float) -> str:

@@ -9,15 +9,18 @@ import jax
 from jaxtyping import PRNGKeyArray
 
 from .benchmarks import Benchmark
+from .domain import Domain
 from .encoders import Encoder, UNetEncoder
 from .equation import Equation
 from .errors import SplatopError, unknown_name
-from .integrators import RK4
+from .integrators import Integrator
 from .jets import JetProvider, SplatJets
-from .physics import EmbeddedPhysics
+from .physics import EmbeddedPhysics, Physics
 from .registry import chosen, registered
 from .render import Renderer
+from .spaces import BoxSpace
 from .spectral import Filter, SharpFilter, SmoothFilter
+from .walls import WallPhysics
 
 
 @dataclass(frozen=True)
@@ -27,7 +30,9 @@ class Numerics:
     `cutoff` holds one wavenumber (cycles per unit length), or one per axis for the box filter.
     `jets`, `encoder`, `renderer` and `filter` are registered names: "splat", "spectral" or
     "finite-difference"; "lattice", "unet" (solved amplitudes) or "unet-predicted" (the paper's);
-    "fourier", "local" or "dense"; "sharp", "smooth", "box" or "none"; or a user's own.
+    "fourier", "local" or "dense"; "sharp", "smooth", "box" or "none"; or a user's own. So is
+    `integrator`: "rk4" (the paper's) or "etdrk4". On a box with walls only `anchors`, `integrator`
+    and `substeps` count.
     """
 
     filter: str
@@ -42,6 +47,7 @@ class Numerics:
     window: int = 4
     working_grid: bool = True
     hold_geometry: bool = True
+    integrator: str = "rk4"
 
     def __post_init__(self):
         for word, name, valid in (
@@ -49,6 +55,7 @@ class Numerics:
             ("encoder", self.encoder, {**registered(Encoder), **_ENCODER_CHOICES}),
             ("renderer", self.renderer, registered(Renderer)),
             ("filter", self.filter, registered(Filter)),
+            ("integrator", self.integrator, registered(Integrator)),
         ):
             if name not in valid:
                 raise unknown_name(word, name, valid)
@@ -130,17 +137,43 @@ def build_jets(
     )
 
 
+def build_integrator(numerics: Numerics) -> Integrator:
+    return chosen(Integrator, "integrator", numerics.integrator)(numerics.substeps)
+
+
 def build_physics(
     equation: Equation,
     numerics: Numerics,
     *,
-    lengths: tuple[float, ...],
+    lengths: tuple[float, ...] | None = None,
     dt: float,
     encoder: Encoder | None = None,
-) -> EmbeddedPhysics:
-    """Φ of an equation with these numerics; `encoder` replaces an untrained one."""
-    jets = build_jets(numerics, len(equation.fields), lengths=lengths, encoder=encoder)
-    return EmbeddedPhysics(equation, jets, dt, RK4(numerics.substeps), numerics.working_grid)
+    domain: Domain | None = None,
+    layout: tuple[str, ...] = (),
+) -> Physics:
+    """Φ of an equation with these numerics; `encoder` replaces an untrained one.
+
+    Without a `domain` the box of sides `lengths` is periodic. Between walls, `layout` says where
+    the points of states lie along each axis.
+    """
+    integrator = build_integrator(numerics)
+    if domain is not None and not domain.all_periodic:
+        space = wall_space(equation, domain, numerics.anchors)
+        return WallPhysics(equation, space, tuple(layout), dt, integrator)
+    sides = lengths if domain is None else domain.lengths
+    if sides is None:
+        raise SplatopError("expected the lengths of the box, or a domain, got neither")
+    jets = build_jets(numerics, len(equation.fields), lengths=sides, encoder=encoder)
+    return EmbeddedPhysics(equation, jets, dt, integrator, numerics.working_grid)
+
+
+def wall_space(equation: Equation, domain: Domain, anchors: tuple[int, ...]) -> BoxSpace:
+    """Gaussians between walls; as many functions around a ring as there are anchors."""
+    sizes = tuple(
+        max(1, (a - 1) // 2) if axis.periodic else a
+        for a, axis in zip(anchors, domain.axes, strict=True)
+    )
+    return BoxSpace(domain, equation.fields, sizes, degree=int(min(max(equation.degree, 2), 4)))
 
 
 def with_anchors(numerics: Numerics, anchors: int) -> Numerics:

@@ -8,6 +8,7 @@ import jax
 import jax.numpy as jnp
 from jaxtyping import Array
 
+from .encoders import Encoder
 from .equation import Equation
 from .equation.expansion import split_linear
 from .errors import SplatopError, check_field
@@ -55,6 +56,28 @@ class Physics(Stepper):
     @abc.abstractmethod
     def tendency(self, u: Field, coefficients: Coefficients) -> Field:
         """du/dt, on the grid of `u`."""
+
+    @abc.abstractmethod
+    def motion(
+        self, u: Field, coefficients: Coefficients, *, rest: bool = False
+    ) -> tuple[Array, Callable[[Array], Array]]:
+        """The state that an integrator starts from at `u`, and its rate of change as a function of
+        it: all of it, or what an exponential integrator does not solve exactly."""
+
+    @property
+    def jet_provider(self) -> JetProvider | None:
+        """What turns states on a grid into jets, where it is such a thing."""
+        return None
+
+    @property
+    def encoder(self) -> Encoder | None:
+        """The encoder of the Gaussians that are differentiated, if there is one."""
+        return None
+
+    @property
+    @abc.abstractmethod
+    def lengths(self) -> tuple[float, ...]:
+        """The sides of the box."""
 
     @abc.abstractmethod
     def confine(self, u: Field, coefficients: Coefficients) -> Field:
@@ -135,6 +158,29 @@ class EmbeddedPhysics(Physics):
             forth=to_modes,
             back=lambda modes: from_modes(modes, points),
         )
+
+    def motion(self, u, coefficients, *, rest=False):
+        points = tuple(u.shape[1:])
+        state = resample(u, self.working_points(points) if self.working_grid else points)
+        equation = self.equation
+        if rest:
+            kept = split_linear(equation, len(points))[1]
+            if not kept:
+                return state, jnp.zeros_like
+            equation = Equation(kept, equation.fields)
+        return state, lambda v: self._tendency(self.jets, v, coefficients, equation)
+
+    @property
+    def jet_provider(self) -> JetProvider | None:
+        return self.jets
+
+    @property
+    def encoder(self) -> Encoder | None:
+        return self.jets.gaussian_encoder
+
+    @property
+    def lengths(self) -> tuple[float, ...]:
+        return self.jets.lengths
 
     def confine(self, u: Field, coefficients: Coefficients) -> Field:
         return self.jets.filter(u, self.jets.lengths)

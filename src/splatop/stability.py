@@ -9,8 +9,8 @@ import jax.numpy as jnp
 import numpy as np
 
 from .errors import SplatopError
-from .physics import EmbeddedPhysics
-from .spectral import Field, resample
+from .physics import Physics
+from .spectral import Field
 from .stepper import Coefficients
 
 # RK4's stability region reaches 2.785 along the negative real axis, 2.828 along the imaginary.
@@ -33,14 +33,9 @@ class Stability:
         return self.amplification <= 1 + 1e-3
 
 
-def stability(physics: EmbeddedPhysics, u: Field, coefficients: Coefficients) -> Stability:
+def stability(physics: Physics, u: Field, coefficients: Coefficients) -> Stability:
     """Extremal eigenvalues of the right-hand side linearised at `u`, by Arnoldi iteration."""
-    work = physics.working_points(tuple(u.shape[1:])) if physics.working_grid else u.shape[1:]
-    state = resample(jnp.asarray(u), tuple(work))
-    eigenvalues = _extremal_eigenvalues(
-        jax.jit(lambda v: jax.jvp(lambda w: physics.tendency(w, coefficients), (state,), (v,))[1]),
-        state,
-    )
+    eigenvalues = extremal_eigenvalues(physics, u, coefficients)
     h = physics.dt / physics.substeps
     z = eigenvalues * h
     growth = np.abs(1 + z + z**2 / 2 + z**3 / 6 + z**4 / 24)
@@ -55,7 +50,22 @@ def stability(physics: EmbeddedPhysics, u: Field, coefficients: Coefficients) ->
     )
 
 
-def check_stability(physics: EmbeddedPhysics, u: Field, coefficients: Coefficients) -> Stability:
+def spectral_radius(
+    physics: Physics, u: Field, coefficients: Coefficients, *, rest: bool = False
+) -> float:
+    """The fastest rate of the linearised right-hand side; with `rest`, of what an exponential
+    integrator does not solve exactly."""
+    return float(np.abs(extremal_eigenvalues(physics, u, coefficients, rest=rest)).max())
+
+
+def extremal_eigenvalues(
+    physics: Physics, u: Field, coefficients: Coefficients, *, rest: bool = False
+) -> np.ndarray:
+    state, rate = physics.motion(jnp.asarray(u), coefficients, rest=rest)
+    return _extremal_eigenvalues(jax.jit(lambda v: jax.jvp(rate, (state,), (v,))[1]), state)
+
+
+def check_stability(physics: Physics, u: Field, coefficients: Coefficients) -> Stability:
     """Refuse a step that RK4 would blow up, warn of one close to it; say what to change."""
     found = stability(physics, u, coefficients)
     advice = (

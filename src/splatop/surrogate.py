@@ -9,7 +9,7 @@ from jaxtyping import Array, Float
 
 from .errors import unknown_name
 from .operators import Conditioning, apply_network
-from .physics import EmbeddedPhysics
+from .physics import Physics
 from .spectral import Field
 from .stepper import Coefficients, Stepper, network_says
 
@@ -26,7 +26,7 @@ class Surrogate(Stepper):
     is; only in a training loss the gradient stops at Φ, `sg[Φ(u)] + N_θ(u)`.
     """
 
-    physics: EmbeddedPhysics
+    physics: Physics
     network: Callable[..., Field]
     center: Float[Array, " C"]
     spread: Float[Array, " C"]
@@ -67,7 +67,7 @@ class Surrogate(Stepper):
         return network_says(self.network, "light_gradient")
 
     @property
-    def embedded(self) -> EmbeddedPhysics:
+    def embedded(self) -> Physics:
         return self.physics
 
     @property
@@ -118,7 +118,7 @@ class ScaledOperator(Stepper):
 
 
 def residual_scale(
-    physics: EmbeddedPhysics,
+    physics: Physics,
     before: Float[Array, "n C *N"],
     after: Float[Array, "n C *N"],
     coefficients: Mapping[str, Float[Array, " n"]],

@@ -4,6 +4,7 @@ import math
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
+from typing import Any
 
 import equinox as eqx
 import exponax
@@ -15,6 +16,7 @@ from .._version import __version__
 from ..benchmarks import Benchmark
 from ..errors import SplatopError, check_memory, size_text
 from ..stepper import rollout
+from ..walls import random_state, solve_between_walls
 from .reference import draw_coefficients, initial_state, reference_stepper, trajectory_keys
 from .trajectories import GIBIBYTE, ArrayTrajectories
 from .well_writer import Layout, Progress, check_writable_size, writing
@@ -74,7 +76,7 @@ def generate(
         array[index] = states
         if progress:
             progress(index + 1, plan.trajectories)
-    return ArrayTrajectories(
+    made = ArrayTrajectories(
         array,
         plan.benchmark.grid,
         dt=plan.benchmark.dt,
@@ -82,6 +84,8 @@ def generate(
         coefficients=coefficients,
         attributes=plan.attributes,
     )
+    made.domain = plan.benchmark.domain
+    return made
 
 
 def generate_to_file(
@@ -107,6 +111,7 @@ def generate_to_file(
         plan.benchmark.fields,
         coefficients,
         plan.attributes,
+        plan.benchmark.domain,
     )
     with writing(path, layout) as write:
         for index, states in enumerate(_solutions(plan, coefficients)):
@@ -171,6 +176,9 @@ def _solutions(plan: _Plan, coefficients: Mapping[str, np.ndarray]) -> Iterator[
     working set stays in cache and below 1 GB for every benchmark. The next one is computed while
     the caller stores this one.
     """
+    if plan.benchmark.boundary:
+        yield from _between_walls(plan, coefficients)
+        return
     stepper = reference_stepper(plan.benchmark)
     fixed = dict(plan.benchmark.coefficients)
 
@@ -193,3 +201,17 @@ def _solutions(plan: _Plan, coefficients: Mapping[str, np.ndarray]) -> Iterator[
         if index + 1 < plan.trajectories:
             ahead = start(index + 1)
         yield np.asarray(states)
+
+
+def _between_walls(plan: _Plan, coefficients: Mapping[str, np.ndarray]) -> Iterator[np.ndarray]:
+    benchmark = plan.benchmark
+    for index in range(plan.trajectories):
+        own = {name: float(values[index]) for name, values in coefficients.items()}
+        place: dict[str, Any] = {"domain": benchmark.domain, "grid": benchmark.grid}
+        with jax.enable_x64(False):
+            key = _keys(plan, index)[1]
+            u0 = random_state(benchmark.equation, own, key=key, **place)
+        frames, _ = solve_between_walls(
+            benchmark.equation, own, u0, dt=benchmark.dt, steps=plan.steps, **place
+        )
+        yield frames.astype(np.float32)

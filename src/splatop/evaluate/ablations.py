@@ -132,7 +132,7 @@ def _encoder(physics: EmbeddedPhysics, numerics: Numerics, channels: int) -> Enc
     """The trained encoder, or a closed-form one for the new lattice."""
     if numerics.jets != "splat":
         return None
-    trained = physics.jets.gaussian_encoder
+    trained = physics.encoder
     fresh = build_encoder(numerics, channels)
     if not fresh.is_learned:
         return fresh

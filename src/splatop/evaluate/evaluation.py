@@ -238,7 +238,7 @@ def _measured(
         metrics = replace(metrics, cost_ms_per_step=cost)
     if "representation" in also and model.physics is not None and model.spec.numerics is not None:
         found = describe_representation(
-            model.physics.jets, trajectories, window=model.spec.numerics.window
+            model.physics.jet_provider, trajectories, window=model.spec.numerics.window
         )
         metrics = replace(metrics, representation=found)
     return metrics

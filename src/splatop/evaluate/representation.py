@@ -108,7 +108,7 @@ def _seconds(
 
 
 def describe_representation(
-    jets: JetProvider, trajectories: Trajectories, *, window: int = 4
+    jets: JetProvider | None, trajectories: Trajectories, *, window: int = 4
 ) -> dict[str, Any] | None:
     """Both diagnostics on frames of a test set; None where no Gaussians are used.
 

@@ -221,7 +221,7 @@ def _check_stepper(stepper: Any, spec: ModelSpec) -> None:
         raise SplatopError(f"expected {spec.members} member(s), got {len(stepper.alone)}")
     if physics is not None:
         said = (spec.fields, spec.lengths, spec.dt)
-        held = (physics.equation.fields, physics.jets.lengths, physics.dt)
+        held = (physics.equation.fields, physics.lengths, physics.dt)
         if said != held:
             raise SplatopError(
                 f"expected physics of the fields, lengths and time step {said}, got {held}"

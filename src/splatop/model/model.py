@@ -13,7 +13,7 @@ from jaxtyping import Array, Float
 from ..ensemble import Ensemble, stack
 from ..errors import SplatopError, check_field
 from ..operators import parameter_count
-from ..physics import EmbeddedPhysics
+from ..physics import Physics
 from ..spectral import Field
 from ..stepper import Coefficients, Stepper, rollout
 from .spec import ModelSpec
@@ -39,7 +39,7 @@ class Model(eqx.Module):
     record: Mapping[str, Any] = eqx.field(static=True, converter=Record, default_factory=Record)
 
     @property
-    def physics(self) -> EmbeddedPhysics | None:
+    def physics(self) -> Physics | None:
         """The embedded physics alone, if the model has one; of an ensemble the first member's."""
         return self.stepper.embedded
 

@@ -13,6 +13,7 @@ from jaxtyping import PRNGKeyArray
 
 from ..benchmarks import get_benchmark
 from ..description import build
+from ..domain import Domain
 from ..encoders import Encoder
 from ..ensemble import Ensemble, repeat
 from ..equation import Equation, parse_equation
@@ -20,6 +21,7 @@ from ..errors import SplatopError, unknown_name
 from ..grid import Grid
 from ..numerics import Numerics, build_encoder, build_physics
 from ..operators import BASELINES, FNO, Conditioning, baseline
+from ..operators.harmonic import HarmonicOperator
 from ..spectral import Field
 from ..stepper import Stepper
 from ..surrogate import ScaledOperator, Surrogate
@@ -35,9 +37,11 @@ class ModelSpec:
 
     The model itself is its stepper, which files store part by part. `equation` is the equation as
     text; where terms have no text, `terms` is its description (`splatop.description`). `operator`
-    is the registered name of a surrogate's network. `unknown` coefficients belong to a trajectory and are identified from its first frames;
-    `coefficients` are the same for all. `conditioned` says whether the network sees the unknown.
-    The box begins at `origin`, which is 0 in files that do not say.
+    is the registered name of a surrogate's network. `unknown` coefficients belong to a trajectory
+    and are identified from its first frames; `coefficients` are the same for all. `conditioned`
+    says whether the network sees the unknown. The box begins at `origin`, which is 0 in files that
+    do not say, and is periodic unless a `domain` says what holds at its edges; `layout` tells where
+    the points of states lie along each axis.
     """
 
     kind: str
@@ -60,10 +64,16 @@ class ModelSpec:
     members: int = 1  # of an ensemble
     origin: tuple[float, ...] = ()
     terms: Any = None
+    domain: Domain | None = None
+    layout: tuple[str, ...] = ()
 
     def __post_init__(self):
         if not self.origin:
             object.__setattr__(self, "origin", (0.0,) * self.dims)
+        if self.domain is not None and self.domain.all_periodic:
+            object.__setattr__(self, "domain", None)
+        if not self.layout:
+            object.__setattr__(self, "layout", ("left",) * self.dims)
         if not isinstance(self.members, int) or self.members < 1:
             raise SplatopError(f"expected at least one member of a model, got {self.members}")
         if self.kind not in KINDS:
@@ -120,7 +130,8 @@ class ModelSpec:
         )
 
     def as_dict(self) -> dict[str, Any]:
-        return asdict(self)
+        plain = asdict(replace(self, domain=None))
+        return {**plain, "domain": None if self.domain is None else self.domain.as_dict()}
 
     @classmethod
     def from_dict(cls, values: dict[str, Any]) -> "ModelSpec":
@@ -138,6 +149,8 @@ class ModelSpec:
         }
         if known.get("numerics") is not None:
             known["numerics"] = Numerics.from_dict(known["numerics"])
+        if known.get("domain") is not None:
+            known["domain"] = Domain.from_dict(known["domain"])
         return cls(**known)
 
 
@@ -178,14 +191,27 @@ def build_model(
         if spec.kind == "fno" and not spec.tenfold:
             network = _fno(spec, key, zero_projection=False)
         else:
-            network = baseline(spec.kind, spec.dims, channels, key=key, tenfold=spec.tenfold)
+            network = baseline(
+                spec.kind,
+                spec.dims,
+                channels,
+                key=key,
+                tenfold=spec.tenfold,
+                walls=spec.domain is not None,
+            )
         return ScaledOperator(network, zero, one, conditioning)
     if spec.numerics is None:
         raise SplatopError(f"a {spec.kind} model expected numerics for its physics, got none")
     if encoder is None:
         encoder = build_encoder(spec.numerics, channels)
     physics = build_physics(
-        spec.known_equation, spec.numerics, lengths=spec.lengths, dt=spec.dt, encoder=encoder
+        spec.known_equation,
+        spec.numerics,
+        lengths=spec.lengths,
+        dt=spec.dt,
+        encoder=encoder,
+        domain=spec.domain,
+        layout=spec.layout,
     )
     if spec.kind == "physics":
         return physics
@@ -201,7 +227,19 @@ def build_model(
     return Surrogate(physics, network, zero, one, one, conditioning, spec.coupling)
 
 
-def _fno(spec: ModelSpec, key: PRNGKeyArray, *, zero_projection: bool) -> FNO:
+def _fno(spec: ModelSpec, key: PRNGKeyArray, *, zero_projection: bool) -> FNO | HarmonicOperator:
+    if spec.domain is not None:
+        return HarmonicOperator(
+            len(spec.fields),
+            closed=spec.domain.periodic,
+            layout=spec.layout,
+            hidden=spec.hidden,
+            modes=spec.modes,
+            blocks=spec.blocks,
+            conditions=len(spec.unknown) if spec.conditioned else 0,
+            key=key,
+            zero_projection=zero_projection,
+        )
     return FNO(
         spec.dims,
         len(spec.fields),

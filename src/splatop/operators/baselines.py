@@ -19,9 +19,17 @@ BASELINES = tuple(_MATCHED)
 
 
 def baseline(
-    name: str, dims: int, channels: int, *, key: PRNGKeyArray, tenfold: bool = False
+    name: str,
+    dims: int,
+    channels: int,
+    *,
+    key: PRNGKeyArray,
+    tenfold: bool = False,
+    walls: bool = False,
 ) -> Callable:
-    """A network `u -> u_next` of the paper's comparison, periodic: "fno", "unet" or "resnet".
+    """A network `u -> u_next` of the paper's comparison: "fno", "unet" or "resnet".
+
+    Convolutions are padded periodically, or with `walls` by the values at the edges.
 
     Parameters, 2D scalar / 2D two channels / 3D scalar: FNO 57,787 / 57,800 / 1,152,187; U-Net
     55,661 / 55,762 / 1,115,817; ResNet 61,179 / 61,232 / 1,151,868. Ten-fold, two channels:
@@ -36,6 +44,7 @@ def baseline(
         )
     table = _TENFOLD if tenfold else _MATCHED_3D if dims == 3 else _MATCHED
     hidden, depth = table[name]
+    padding = "neumann" if walls else "periodic"
     if name == "fno":
         return FNO(dims, channels, hidden=hidden, blocks=depth, key=key, zero_projection=False)
     if name == "unet":
@@ -45,7 +54,7 @@ def baseline(
             channels,
             hidden_channels=hidden,
             num_levels=depth,
-            boundary_mode="periodic",
+            boundary_mode=padding,
             key=key,
         )
     return pdeqx.arch.ClassicResNet(
@@ -54,7 +63,7 @@ def baseline(
         channels,
         hidden_channels=hidden,
         num_blocks=depth,
-        boundary_mode="periodic",
+        boundary_mode=padding,
         key=key,
     )
 

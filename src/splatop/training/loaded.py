@@ -23,6 +23,7 @@ from ..data import (
     roughest_frames,
     spread_frames,
 )
+from ..domain import Domain
 from ..equation import Equation
 from ..grid import Grid
 from ..spectral import resample
@@ -56,6 +57,7 @@ class Loaded(abc.ABC):
     unknown: tuple[str, ...]
     benchmark: str | None
     grid: Grid
+    domain: Domain
     dt: float
     size: tuple[int, int]  # trajectories that are trained on, and frames of each
     in_time: bool  # whether held-out data are later frames of the training trajectories themselves
@@ -98,7 +100,7 @@ class GeneratedProblem(Loaded):
         self.known = dict(benchmark.coefficients)
         self.unknown = tuple(benchmark.coefficient_ranges)
         self.benchmark = benchmark.name
-        self.grid, self.dt = benchmark.grid, benchmark.dt
+        self.grid, self.dt, self.domain = benchmark.grid, benchmark.dt, benchmark.domain
         count, steps = self._size(self._points(settings.phases[0][0]))
         self.size = count, steps + 1
         self.in_time = self.decides_on_reported = False
@@ -210,6 +212,7 @@ class FileProblem(Loaded):
         self.unknown = tuple(name for name in equation.coefficient_names if name not in known)
         self.benchmark = None
         self.grid, self.dt = parts.training.grid, parts.training.dt
+        self.domain = parts.training.domain
         self.in_time, self.decides_on_reported = parts.in_time, parts.validation is None
         self._parts = parts
         self._data = _cut(parts.training, settings.trajectories, settings.data_steps)
@@ -232,6 +235,8 @@ class FileProblem(Loaded):
         """No axis gets coarser than what holds the data, and none where little would be saved."""
         own = self.grid.points
         if points == FULL or points >= max(own) or self.grid.dims == 1:
+            return own
+        if not self.domain.all_periodic:  # samples between walls are not carried to other grids
             return own
         least = [max(points, _COARSEST * (band + 1)) for band in self._band]
         coarse = tuple(min(n, m + m % 2) for n, m in zip(own, least, strict=True))

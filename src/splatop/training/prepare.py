@@ -123,7 +123,13 @@ def prepare(
             reasons = ("numerics: the paper's published settings",)
         else:
             tuned = choose_numerics(
-                known, typical, frames, lengths=loaded.grid.lengths, dt=loaded.dt
+                known,
+                typical,
+                frames,
+                lengths=loaded.grid.lengths,
+                dt=loaded.dt,
+                domain=loaded.domain,
+                layout=loaded.grid.layout,
             )
             numerics, reasons = tuned.numerics, tuned.reasons
         numerics = settings.refine(numerics, loaded.grid.dims)
@@ -158,6 +164,8 @@ def prepare(
         operator=FNO_OPERATOR if operator is None else name_of(type(operator)) or OWN_OPERATOR,
         origin=loaded.grid.origin,
         terms=loaded.terms,
+        domain=loaded.domain,
+        layout=loaded.grid.layout,
     )
     return Prepared(
         spec,

@@ -14,7 +14,7 @@ import optax
 from ..data import Trajectories, WindowSampler
 from ..encoders import Encoder
 from ..ensemble import member
-from ..physics import EmbeddedPhysics
+from ..physics import Physics
 from ..stepper import Stepper
 from ..surrogate import residual_scale
 from .checkpoints import Checkpoints
@@ -69,7 +69,7 @@ def learned_encoder(stepper: Stepper) -> Encoder | None:
 
 def _encoder_of(stepper: Stepper) -> Encoder | None:
     physics = stepper.embedded
-    return None if physics is None else physics.jets.gaussian_encoder
+    return None if physics is None else physics.encoder
 
 
 def train_encoder(stepper: Stepper, session: Session) -> Stepper:
@@ -213,7 +213,7 @@ def _phase_ranges(settings: Settings) -> Iterator[tuple[int, int, int]]:
         begin += steps
 
 
-def _measured_residual(physics: EmbeddedPhysics, data: Trajectories, session: Session) -> jax.Array:
+def _measured_residual(physics: Physics, data: Trajectories, session: Session) -> jax.Array:
     """What Φ leaves over one step, on pairs spread over the data; of each member if several."""
     count = min(16, data.trajectories)
     which = np.linspace(0, data.trajectories - 1, count).astype(int)

@@ -38,6 +38,10 @@ class WallPhysics(Physics):
         check_conditions(self.equation, self.space.domain)
 
     @property
+    def lengths(self) -> tuple[float, ...]:
+        return self.space.domain.lengths
+
+    @property
     def scheme(self) -> Galerkin:
         return Galerkin(self.equation, self.space)
 
@@ -82,6 +86,12 @@ class WallPhysics(Physics):
         lifted = scheme.lifted(coefficients)
         rate = scheme.tendency(scheme.enter(u, along, lifted), coefficients, lifted)
         return self.space.evaluate(rate, along)
+
+    def motion(self, u, coefficients, *, rest=False):
+        scheme, along = self.scheme, self.along(tuple(u.shape[1:]))
+        lifted = scheme.lifted(coefficients)
+        rate = scheme.remainder if rest else scheme.tendency
+        return scheme.enter(u, along, lifted), lambda c: rate(c, coefficients, lifted)
 
     def confine(self, u: Field, coefficients: Coefficients) -> Field:
         """The closest field that obeys the conditions."""

@@ -18,6 +18,7 @@ from ..domain import Domain
 from ..equation import Equation
 from ..errors import SplatopError
 from ..grid import Grid
+from ..initial import harmonic_condition
 from ..spaces import BoxSpace
 from .galerkin import Galerkin
 
@@ -81,6 +82,25 @@ def solve_between_walls(
                 substeps //= 2
         _warn_if_unresolved(scheme.space, np.asarray(c))
     return np.stack(frames), worst
+
+
+def random_state(
+    equation: Equation,
+    coefficients: Mapping[str, float],
+    *,
+    domain: Domain,
+    grid: Grid,
+    key: Array,
+) -> Float[np.ndarray, "C *N"]:
+    """A state of random harmonics that takes the values set at the edges."""
+    drawn = harmonic_condition(domain, equation.fields, grid, key=key)
+    with jax.enable_x64(True):
+        scheme = Galerkin(equation, starting_space(domain, equation.fields, grid.points))
+        lifted = scheme.lifted(coefficients)
+        if lifted is None:
+            return drawn
+        zero = jnp.zeros((len(equation.fields), *scheme.space.shape))
+        return drawn + np.asarray(scheme.leave(zero, grid.fractions(), lifted))
 
 
 def reference_space(domain: Domain, fields: tuple[str, ...], points: tuple[int, ...]) -> BoxSpace:

@@ -24,7 +24,7 @@ def packed_gaussians(model: Model, states: np.ndarray) -> dict[str, Any] | None:
     None if the model has no Gaussians. A geometry that never changes is stored once; amplitudes
     are bytes relative to the largest of their frame.
     """
-    jets = None if model.physics is None else model.physics.jets
+    jets = None if model.physics is None else model.physics.jet_provider
     if not isinstance(jets, SplatJets):
         return None
     encoder = jets.encoder

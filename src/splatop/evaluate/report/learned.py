@@ -1,6 +1,6 @@
 """What the operator learned in place of a term that its physics was not told."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import equinox as eqx
 import jax.numpy as jnp
@@ -8,7 +8,6 @@ import numpy as np
 
 from ...benchmarks import BENCHMARKS
 from ...equation import Equation
-from ...physics import EmbeddedPhysics
 from ...surrogate import Surrogate
 from .playback import Playback
 from .runs import Run
@@ -74,7 +73,7 @@ def compare_with_dropped(run: Run, playback: Playback, coefficients: dict[str, f
 def _changes(stepper: Surrogate, dropped: Equation, u, coefficients):
     """`dt F_dropped[u]` and `N_θ(u)`, both the change of the state over one step."""
     physics = stepper.physics
-    alone = EmbeddedPhysics(dropped, physics.jets, physics.dt)
+    alone = replace(physics, equation=dropped)
     seen = u if stepper.coupling != "sequential" else physics(u, coefficients)
     change = physics.dt * alone.tendency(u, coefficients)
     return change, stepper.correction(seen, coefficients)

@@ -1,55 +1,36 @@
-"""Automatic numerics: filter, anchors and substeps chosen from data and equation alone.
+"""Automatic numerics on a periodic box: filter, anchors, substeps from data and equation alone.
 
 The kept band covers the data, derivatives inside it agree with spectral ones, and RK4 is stable
 and converged at the frame interval. Each choice comes with its numbers in words.
 """
 
 import math
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 import equinox as eqx
 import jax
 import jax.numpy as jnp
 import numpy as np
 
-from .derivative import gradient, laplacian
-from .equation import Equation
-from .errors import SplatopError, check_finite
-from .grid import Grid, as_number, as_numbers
-from .jets import SpectralJets
-from .numerics import Numerics, build_filter, build_jets, build_physics
-from .spectral import resample
-from .stability import RK4_REACH, stability
-from .stepper import Coefficients
+from ..derivative import gradient, laplacian
+from ..equation import Equation
+from ..errors import SplatopError
+from ..grid import Grid
+from ..jets import SpectralJets
+from ..numerics import Numerics, build_filter, build_jets, build_physics
+from ..physics import EmbeddedPhysics
+from ..spectral import resample
+from ..stepper import Coefficients
+from .steps import choose_steps
+from .tuned import DERIVATIVE_TOLERANCE, TAIL, Tuned
 
-# Amplitude that may lie outside the kept band, relative to the whole.
-TAIL = 1e-5
 # The highest mode kept of an equation with products, as a part of the points. The working grid is
 # fine enough for the products; modes closer to the grid's highest are noise and aliases as often as
 # data.
 WIDEST = 0.45
-# Error of the derivatives inside the band, relative: a few rounding errors of float32.
-DERIVATIVE_TOLERANCE = 1e-5
-# Error of time integration over one frame, relative: 200 frames add up to at most 4e-4.
-TIME_TOLERANCE = 2e-6
-# Beyond this only for stability.
-MOST_SUBSTEPS = 64
 
 
-@dataclass(frozen=True)
-class Tuned:
-    """Chosen numerics, the diagnostics behind them, and the reasons in words."""
-
-    numerics: Numerics
-    reasons: tuple[str, ...]
-    band: tuple[int, ...]  # highest mode kept, per axis
-    tail: float  # amplitude outside it
-    derivative_error: float
-    time_error: float
-    stability_reach: float
-
-
-def choose_numerics(
+def choose_on_rings(
     equation: Equation,
     coefficients: Coefficients,
     frames: np.ndarray,
@@ -58,26 +39,12 @@ def choose_numerics(
     dt: float,
     tail: float = TAIL,
 ) -> Tuned:
-    """Numerics for an equation and sample frames `(n, C, *N)` of its training data."""
-    frames = np.asarray(frames, np.float32)
-    lengths, dt = as_numbers(lengths), as_number(dt)
-    if frames.ndim != len(lengths) + 2 or len(frames) == 0:
-        raise SplatopError(
-            f"expected sample frames (n, C, *N) of a {len(lengths)}D field, "
-            f"got shape {frames.shape}"
-        )
-    check_finite(frames, "the sample frames")
-    for name, value in coefficients.items():
-        if np.abs(np.asarray(value, float)).max() > np.finfo(np.float32).max:
-            raise SplatopError(
-                f"expected coefficients that single precision can hold (up to 3e38), got {name} = "
-                f"{value}: check the sizes of the coefficients"
-            )
+    """Numerics for a periodic box."""
     grid = Grid(tuple(frames.shape[2:]), lengths)
     band, kept_tail, numerics, reasons = _choose_band(equation, frames, grid, tail)
     numerics, derivative_error, reason = _choose_anchors(equation, frames, numerics, grid, band)
     reasons.append(reason)
-    numerics, time_error, reach, reason = _choose_substeps(
+    numerics, time_error, reach, reason = _choose_steps(
         equation, coefficients, frames, numerics, lengths=lengths, dt=dt
     )
     reasons.append(reason)
@@ -216,7 +183,7 @@ def _choose_anchors(
     )
 
 
-def _choose_substeps(
+def _choose_steps(
     equation: Equation,
     coefficients: Coefficients,
     frames: np.ndarray,
@@ -225,38 +192,13 @@ def _choose_substeps(
     lengths: tuple[float, ...],
     dt: float,
 ):
-    """The fewest RK4 substeps that are stable, and converged to the tolerance."""
-    sample = _some(frames)
-    first = build_physics(equation, numerics, lengths=lengths, dt=dt)
-    linear = stability(first, sample[-1], coefficients)
-    stable = substeps = max(1, math.ceil(1.15 * linear.spectral_radius * dt / RK4_REACH))
-    points = first.working_points(tuple(frames.shape[2:]))
+    """On the working grid, which is all that a step sees."""
 
-    @eqx.filter_jit
-    def advance(physics):
-        return jax.vmap(lambda u: physics(resample(u, points), coefficients))(sample)
+    def build(numerics: Numerics) -> EmbeddedPhysics:
+        built = build_physics(equation, numerics, lengths=lengths, dt=dt)
+        assert isinstance(built, EmbeddedPhysics)
+        return built
 
-    def step(count):
-        tried = replace(numerics, substeps=count)
-        return advance(build_physics(equation, tried, lengths=lengths, dt=dt))
-
-    while True:
-        coarse, fine = step(substeps), step(2 * substeps)
-        # RK4 at half the step has 1/16 of the error, so the difference is 15/16 of it.
-        error = float(jnp.linalg.norm(coarse - fine) / jnp.linalg.norm(fine)) * 16 / 15
-        if error <= TIME_TOLERANCE or substeps >= MOST_SUBSTEPS:
-            break
-        growth = (error / TIME_TOLERANCE) ** 0.25 if math.isfinite(error) else 2.0
-        more = max(substeps + 1, math.ceil(substeps * min(growth, 4.0)))
-        substeps = min(more, max(MOST_SUBSTEPS, stable))
-    reach = linear.spectral_radius * dt / substeps
-    return (
-        replace(numerics, substeps=substeps),
-        error,
-        reach,
-        (
-            f"substeps: {substeps} of RK4 per frame; |λ| dt = {reach:.2g} each, of the "
-            f"{RK4_REACH} that RK4 allows; halving them changes a frame by {error:.1e} "
-            f"(wanted {TIME_TOLERANCE:.0e})"
-        ),
-    )
+    points = build(numerics).working_points(tuple(frames.shape[2:]))
+    states = jax.vmap(lambda u: resample(u, points))(_some(frames))
+    return choose_steps(build, numerics, states, coefficients)

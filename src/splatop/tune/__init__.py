@@ -1,0 +1,53 @@
+"""Automatic numerics, chosen from data and equation alone. Each choice has its reason in words."""
+
+import numpy as np
+
+from ..domain import Domain
+from ..equation import Equation
+from ..errors import SplatopError, check_finite
+from ..grid import as_number, as_numbers
+from ..stepper import Coefficients
+from .between_walls import choose_between_walls
+from .rings import WIDEST as WIDEST
+from .rings import choose_on_rings
+from .tuned import DERIVATIVE_TOLERANCE as DERIVATIVE_TOLERANCE
+from .tuned import MOST_SUBSTEPS as MOST_SUBSTEPS
+from .tuned import TAIL as TAIL
+from .tuned import TIME_TOLERANCE as TIME_TOLERANCE
+from .tuned import Tuned as Tuned
+
+
+def choose_numerics(
+    equation: Equation,
+    coefficients: Coefficients,
+    frames: np.ndarray,
+    *,
+    lengths: tuple[float, ...],
+    dt: float,
+    tail: float = TAIL,
+    domain: Domain | None = None,
+    layout: tuple[str, ...] = (),
+) -> Tuned:
+    """Numerics for an equation and sample frames `(n, C, *N)` of its training data.
+
+    Without a `domain` the box is periodic; between walls `layout` says where the points lie.
+    """
+    frames = np.asarray(frames, np.float32)
+    lengths, dt = as_numbers(lengths), as_number(dt)
+    if frames.ndim != len(lengths) + 2 or len(frames) == 0:
+        raise SplatopError(
+            f"expected sample frames (n, C, *N) of a {len(lengths)}D field, "
+            f"got shape {frames.shape}"
+        )
+    check_finite(frames, "the sample frames")
+    for name, value in coefficients.items():
+        if np.abs(np.asarray(value, float)).max() > np.finfo(np.float32).max:
+            raise SplatopError(
+                f"expected coefficients that single precision can hold (up to 3e38), got {name} = "
+                f"{value}: check the sizes of the coefficients"
+            )
+    if domain is None or domain.all_periodic:
+        return choose_on_rings(equation, coefficients, frames, lengths=lengths, dt=dt, tail=tail)
+    return choose_between_walls(
+        equation, coefficients, frames, domain=domain, layout=layout, dt=dt, tail=tail
+    )
