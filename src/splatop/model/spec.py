@@ -34,10 +34,11 @@ class ModelSpec:
     """What was asked for and what is known about the problem, in a form that JSON can hold.
 
     The model itself is its stepper, which files store part by part. `equation` is the equation as
-    text; where terms have no text, `terms` is its description (`splatop.description`). `operator`
-    is the registered name of a surrogate's network. `unknown` coefficients belong to a trajectory and are identified from its first frames;
-    `coefficients` are the same for all. `conditioned` says whether the network sees the unknown.
-    The box begins at `origin`, which is 0 in files that do not say.
+    text; where terms have no text, `terms` is its description (`description.py`). `operator` is the
+    registered name of a surrogate's network. `unknown` coefficients belong to a trajectory and are
+    identified from its first frames; `coefficients` are the same for all. `conditioned` says
+    whether the network sees the unknown. The box begins at `origin`, which is 0 in files that do
+    not say.
     """
 
     kind: str
