@@ -407,7 +407,7 @@ def test_a_derivative_that_the_provider_cannot_give():
 
 @pytest.mark.parametrize(("dt", "substeps"), [(0.0, 1), (-0.1, 1), (0.1, 0)])
 def test_impossible_steps(dt, substeps):
-    with pytest.raises(SplatopError, match="positive time step|at least one substep"):
+    with pytest.raises(SplatopError, match=r"positive time step|at least one substep"):
         EmbeddedPhysics(ADVECTION, SpectralJets(UNIT, PassThrough()), dt, substeps)
 
 

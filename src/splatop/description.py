@@ -30,7 +30,7 @@ DEEPEST = 60
 def describe(value: Any, *, strict: bool = True, inline: bool = False) -> Tree:
     """The tree that stands for a module: names, static fields, shapes of arrays.
 
-    Tuples are JSON's lists; everything else that JSON lacks is an object with one key that says what
+    Tuples are JSON's lists; everything else that JSON lacks is an object with a key that says what
     it is. A module whose class has no name is refused, or without `strict` only mentioned: it then
     has to be passed to `build`. With `inline` the tree holds the arrays' values as well.
     """
@@ -172,8 +172,8 @@ def _build(
             if path.lstrip(".") in given:
                 return given[path.lstrip(".")]
             raise SplatopError(
-                f"expected the part '{path.lstrip('.')}', which was of the class {where} and has no "
-                f"name: pass it, or register the class and save the model again"
+                f"expected the part '{path.lstrip('.')}', which was of the class {where} and has "
+                f"no name: pass it, or register the class and save the model again"
             )
     raise SplatopError(f"expected a description in '{path.lstrip('.')}', got {str(tree)[:60]!r}")
 

@@ -44,8 +44,8 @@ class Encoder(eqx.Module):
     def later_stages(self) -> Literal["encode", "solve", "increment"]:
         """What the later stages of a time step do, if geometry is held during the step.
 
-        "encode" the state anew; "solve" for the amplitudes of `hold(u)`, a `HeldGeometry`; or encode
-        only the "increment" since the step's first stage, on a lattice.
+        "encode" the state anew; "solve" for the amplitudes of `hold(u)`, a `HeldGeometry`; or put
+        only the "increment" since the step's first stage on a lattice.
         """
         return "encode"
 
@@ -54,13 +54,13 @@ class Encoder(eqx.Module):
         return self
 
     def carries(self, band: tuple[int, ...]) -> bool | None:
-        """Whether modes up to `band` along each axis are represented, and differentiated, as Fourier
-        modes are; None where that depends on the field."""
+        """Whether modes up to `band` along each axis are represented, and differentiated, as
+        Fourier modes are; None where that depends on the field."""
         return None
 
     @property
     def learned(self) -> Any:
-        """The part of it that stage 1 trains, if it has any arrays: all of it, or a module in it."""
+        """The part that stage 1 trains, if it has any arrays: all of it, or a module in it."""
         return self
 
     @property

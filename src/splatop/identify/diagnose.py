@@ -55,8 +55,9 @@ def _about_frames(problem: Problem, method: str) -> list[Remark]:
     if encoder is not None and encoder.carries(problem.spectrum.band) is False:
         found.append(
             Remark(
-                f"{'x'.join(map(str, encoder.anchors))} Gaussians cannot carry the data, whose modes "
-                f"reach {max(problem.spectrum.band)}: use more than twice as many along each axis",
+                f"{'x'.join(map(str, encoder.anchors))} Gaussians cannot carry the data, whose "
+                f"modes reach {max(problem.spectrum.band)}: use more than twice as many along each "
+                "axis",
                 doubt=True,
             )
         )

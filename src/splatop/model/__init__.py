@@ -1,5 +1,6 @@
 """A model as a value: what it is, and one file that holds it."""
 
+from .file import SHIPPED as SHIPPED
 from .file import load_model as load_model
 from .file import model_bytes as model_bytes
 from .file import save_model as save_model

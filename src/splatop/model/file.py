@@ -154,8 +154,9 @@ def _built(
     missing = dict(unregistered_in(tree))
     if bool(missing) != (operator is not None):
         raise SplatopError(
-            f"expected the Python model that is this surrogate's operator, {', '.join(missing.values())}"
-            ", got none: pass one of the same structure, load(path, operator=...)"
+            "expected the Python model that is this surrogate's operator, "
+            f"{', '.join(missing.values())}, got none: pass one of the same structure, "
+            "load(path, operator=...), or register its class before training"
             if operator is None
             else "expected no operator for a model whose parts are all in its file, got "
             f"{type(operator).__name__}: leave it out"

@@ -56,7 +56,8 @@ class FNO(eqx.Module):
     Runs at any resolution that holds its modes. With `conditions`, the features of each block are
     modulated before its GELU: `z <- z (1 + s) + b`, with s and b affine in the condition.
     A zero projection (the default) makes the untrained network exactly zero. The same key draws
-    the same weights as in pdequinox. Derivatives are of both modes; second ones in forward mode only.
+    the same weights as in pdequinox. Derivatives are of both modes, second ones in forward mode
+    only.
     """
 
     lifting_weight: Float[Array, "H C"]

@@ -132,8 +132,8 @@ def _described(terms: Any, data: Trajectories) -> Equation:
     if not isinstance(equation, Equation) or set(equation.fields) != set(data.fields):
         held = getattr(equation, "fields", type(equation).__name__)
         raise SplatopError(
-            f"expected an equation of the fields {', '.join(data.fields)}, which the data have, got "
-            f"one of {held}"
+            f"expected an equation of the fields {', '.join(data.fields)}, which the data have, "
+            f"got one of {held}"
         )
     if equation.fields != tuple(data.fields):
         raise SplatopError(
