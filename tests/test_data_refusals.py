@@ -82,10 +82,18 @@ def test_uneven_grid(well):
 
 
 @pytest.mark.parametrize("flag", ["WALL", "open"])
-def test_walls_are_refused_by_their_flag(tmp_path, flag):
+def test_flags_that_are_no_condition_are_refused_with_words_to_give(tmp_path, flag):
     array, grid = states(2, 7)
     write_well(tmp_path / "w.h5", array, grid, bc_type=flag)
-    with pytest.raises(SplatopError, match=f"got bc_type '{flag}' in boundary_conditions/x_bound"):
+    said = f"says '{flag.lower()}' at x0 and '{flag.lower()}' at x1.*give --boundary \"x: free"
+    with pytest.raises(SplatopError, match=said):
+        open_trajectories(tmp_path / "w.h5")
+
+
+def test_flags_of_other_words_are_refused(tmp_path):
+    array, grid = states(2, 7)
+    write_well(tmp_path / "w.h5", array, grid, bc_type="ROBIN")
+    with pytest.raises(SplatopError, match="got bc_type 'ROBIN' in boundary_conditions/x_bound"):
         open_trajectories(tmp_path / "w.h5")
 
 
@@ -113,7 +121,7 @@ def test_data_that_does_not_close_is_refused_unless_told(tmp_path):
     with pytest.raises(SplatopError, match="jump from its last point to its first"):
         open_trajectories(tmp_path / "a.npy", **told)
     assert open_trajectories(tmp_path / "a.npy", periodic=True, **told).frames == 4
-    with pytest.raises(SplatopError, match="no other is supported"):
+    with pytest.raises(SplatopError, match=r'"x0: dn\(u\) = 0; x1: u = 1" --sampling ends'):
         open_trajectories(tmp_path / "a.npy", periodic=False, **told)
 
 

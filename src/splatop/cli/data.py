@@ -303,7 +303,8 @@ def _print_summary(summary: dict[str, Any]) -> None:
     spectrum = summary["spectrum"]
     holds = ", ".join(f"{float(s):.6g} up to {k}" for s, k in spectrum["holds"].items())
     if holds:
-        lines.append(f"  energy without mean, share up to wavenumber: {holds}")
+        unit = f" (waves in {spectrum['box']:g}, fields mirrored)" if summary["sampling"] else ""
+        lines.append(f"  energy without mean, share up to wavenumber{unit}: {holds}")
     if spectrum["tail"] is not None:
         lines.append(f"  energy at the highest wavenumbers: {spectrum['tail']:.1e} of the largest")
     bad = summary["not_finite"]

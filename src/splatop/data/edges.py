@@ -65,6 +65,11 @@ def settled(data: Trajectories, told: Told) -> Trajectories:
     if edges.by != "the file" or data.attributes.get("format") != "the_well":
         check_seam(data, edges.rings)
     if all(edges.periodic):
+        if told.sampling is not None:
+            raise SplatopError(
+                f"{data.source}: expected --sampling for axes with two ends, got it for data that "
+                f"are {_periodic_text(edges.by)}: leave it out, or give --boundary"
+            )
         data.domain = Domain.box(data.grid.lengths, data.grid.origin)
         data.attributes["boundary_conditions"] = _periodic_text(edges.by)
         return data
@@ -193,7 +198,7 @@ def _from_flags(data: Trajectories, told: Told) -> _Edges:
             "a condition"
         )
     else:
-        why = torn[first] or "it was told not to be periodic"
+        why = torn[first] or "and it was told not to be periodic"
         reason = (
             f"expected edges that the file states, or data periodic along {AXES[first]}; the file "
             f"does not say, {why}"

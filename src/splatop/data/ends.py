@@ -189,7 +189,10 @@ def guess(end: End) -> Condition:
 
 def seen(condition: Condition, end: End, name: str, side: str) -> str:
     """In words what the data do."""
+    both = end.value.excess(0.0) <= 1 and end.slope.excess(0.0) <= 1
     match condition.kind:
+        case "value" | "slope" if both:
+            return f"{name} is 0 and flat at {side} (either may be what holds)"
         case "value":
             return f"{name} is {condition.value:g} at {side}"
         case "slope" if not condition.value:

@@ -28,6 +28,7 @@ class StateLayout:
     order: tuple[int, ...]  # of the channels in the variable, for each field
     time: str
     now: Any  # a number, or of a clock
+    sampling: tuple[str, ...]  # where the points of each axis lie, as a grid's layout
 
     @property
     def batched(self) -> bool:
@@ -37,18 +38,30 @@ class StateLayout:
         """Where the axes of space begin; the `default` for those without coordinates."""
         first = self.variables[0]
         names = [str(first.dims[self.axes.index(k)]) for k in SPATIAL[: len(default)]]
-        return tuple(
-            first_coordinate(first.coords[name].values, first.sizes[name])
-            if name in first.coords
-            else other
-            for name, other in zip(names, default, strict=True)
-        )
+        found = []
+        for name, other, points in zip(names, default, self.sampling, strict=True):
+            if name not in first.coords:
+                found.append(other)
+                continue
+            along = first.coords[name].values
+            begin = first_coordinate(along, first.sizes[name])
+            half = uniform_spacing(along, name, source="the state") / 2 if points == "cells" else 0
+            found.append(begin - half)
+        return tuple(found)
 
 
 def read_state(
-    data: Labelled, *, fields: tuple[str, ...], lengths: tuple[float, ...]
+    data: Labelled,
+    *,
+    fields: tuple[str, ...],
+    lengths: tuple[float, ...],
+    sampling: tuple[str, ...] = (),
 ) -> tuple[np.ndarray, StateLayout]:
-    """The state `(C, *N)`, or states `(B, C, *N)`, and the layout to give predictions back in."""
+    """The state `(C, *N)`, or states `(B, C, *N)`, and the layout to give predictions back in.
+
+    `lengths` are the domain's, `sampling` where the model's points lie ("left" unless told).
+    """
+    sampling = sampling or ("left",) * len(lengths)
     variables = _variables(data, fields)
     moments = [_one_moment(variable) for variable in variables]
     time, now = moments[0][1:]
@@ -59,9 +72,9 @@ def read_state(
             "expected fields over the same dimensions, got "
             + ", ".join(f"{v.name} {tuple(map(str, v.dims))}" for v in held)
         )
-    _check_box(held[0], axes, lengths)
+    _check_box(held[0], axes, lengths, sampling)
     order = _channel_order(held[0], axes, fields, len(held))
-    layout = StateLayout(data, held, axes, order, time, now)
+    layout = StateLayout(data, held, axes, order, time, now, sampling)
     parts = [_standard(variable.values, axes) for variable in held]
     states = np.concatenate(parts, axis=-1 - len(lengths))
     return np.take(states, order, axis=-1 - len(lengths)).astype(np.float32), layout
@@ -151,13 +164,15 @@ def _axes(variable: xr.DataArray, dims: int) -> str:
     return letters
 
 
-def _check_box(variable: xr.DataArray, axes: str, lengths: tuple[float, ...]) -> None:
-    for letter, length in zip(SPATIAL, lengths, strict=False):
+def _check_box(
+    variable: xr.DataArray, axes: str, lengths: tuple[float, ...], sampling: tuple[str, ...]
+) -> None:
+    for letter, length, points in zip(SPATIAL, lengths, sampling, strict=False):
         name = str(variable.dims[axes.index(letter)])
         if name not in variable.coords:
             continue
         spacing = uniform_spacing(variable.coords[name].values, name, source="the state")
-        found = spacing * variable.sizes[name]
+        found = spacing * (variable.sizes[name] - (points == "ends"))
         if not np.isclose(found, length, rtol=1e-3):
             raise SplatopError(
                 f"expected a state on the model's box, of length {length:g} along {name}, got "

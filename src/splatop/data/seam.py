@@ -24,7 +24,7 @@ class Seam:
 
     jump: float  # the step across, over the largest step between neighbours
     repeats: bool  # the last point is the first again
-    kink: bool  # the two are equal, and the field turns there as nowhere else
+    kink: bool  # the field turns there as nowhere else
     may_drop: bool  # without the last point the field is no rougher
 
 
@@ -102,8 +102,8 @@ def open_seam(seam: Seam, name: str) -> str | None:
         )
     if seam.kink:
         return (
-            f"its last point along {name} equals its first, but the slopes there do not fit "
-            "together, as at walls"
+            f"and from its last point to its first along {name} the slopes do not fit together, as "
+            "at walls"
         )
     return None
 
@@ -151,7 +151,7 @@ def _seam(lines: np.ndarray) -> Seam:
     equal = across <= _SAME * float(max(steps[0], steps[-2]))
     repeats = equal and whole > rounding and dropped < whole / 2
     elsewhere = float(_rms(np.diff(lines, 4, axis=0)).max())
-    kink = equal and not repeats and whole > rounding and whole > 3 * elsewhere
+    kink = not repeats and whole > rounding and whole > 3 * elsewhere
     return Seam(across / inner, repeats, kink, dropped <= max(1.5 * whole, rounding))
 
 

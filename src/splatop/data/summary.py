@@ -72,19 +72,28 @@ def spectrum(trajectories: Trajectories) -> dict[str, Any]:
 
     `holds` gives the wavenumber below which a share of the energy without the mean lies; `tail` is
     the energy of the highest eighth of the shells per shell, relative to the largest shell.
+    Wavenumbers count waves in `box`, the longest side; of a bounded axis twice its length, because
+    fields are continued beyond its ends by reflection.
     """
     count = min(_SPECTRUM_FRAMES, trajectories.trajectories * trajectories.frames)
     flat = np.linspace(0, trajectories.trajectories * trajectories.frames - 1, count).astype(int)
     energies = []
+    sides = tuple(
+        length if ring else 2 * length
+        for length, ring in zip(
+            trajectories.grid.lengths, trajectories.domain.periodic, strict=True
+        )
+    )
     for index, step in zip(*np.divmod(flat, trajectories.frames), strict=True):
         state = trajectories.states(int(index), int(step), 1)[0]
         if np.isfinite(state).all():
             # Of values near 1: the square of 1e30 is more than single precision holds.
             size = 2.0 ** int(np.frexp(np.abs(state).max())[1])
-            energy = radial_spectrum(jnp.asarray(state / size), trajectories.grid.lengths)
+            whole = _reflected(state / size, trajectories)
+            energy = radial_spectrum(jnp.asarray(whole), sides)
             energies.append(np.asarray(energy, float) * size**2)
     if not energies:
-        return {"frames": 0, "energy": [], "holds": {}, "tail": None}
+        return {"frames": 0, "box": max(sides), "energy": [], "holds": {}, "tail": None}
     energy = np.mean(energies, axis=0)
     fluctuation = energy[1:]
     total, largest = fluctuation.sum(), fluctuation.max(initial=0.0)
@@ -92,10 +101,31 @@ def spectrum(trajectories: Trajectories) -> dict[str, Any]:
     tail = fluctuation[-max(1, len(fluctuation) // 8) :]
     return {
         "frames": len(energies),
+        "box": max(sides),
         "energy": energy.tolist(),
         "holds": {f"{share:g}": _reaches(cumulative, share) for share in _SHARES},
         "tail": float(tail.mean() / largest) if largest > 0 else None,
     }
+
+
+def _reflected(state: np.ndarray, trajectories: Trajectories) -> np.ndarray:
+    """The state `(C, *N)` as a period: bounded axes go on as in a mirror.
+
+    A field that is 0 at both ends goes on with the opposite sign, which is as smooth as it is.
+    """
+    domain, grid = trajectories.domain, trajectories.grid
+    for axis, ring in enumerate(domain.periodic):
+        if ring:
+            continue
+        zero = [
+            all(one.kind == "value" and one.value == 0 for one in domain.ends(axis, name))
+            for name in trajectories.fields
+        ]
+        signs = np.where(zero, -1.0, 1.0).reshape(-1, *(1,) * grid.dims)
+        kept = slice(1, -1) if grid.layout[axis] == "ends" else slice(None)
+        inner = np.moveaxis(np.moveaxis(state, axis + 1, 0)[kept][::-1], 0, axis + 1)
+        state = np.concatenate([state, signs * inner], axis=axis + 1).astype(np.float32)
+    return state
 
 
 def _reaches(cumulative: np.ndarray, share: float) -> int:
@@ -137,11 +167,13 @@ def _draw(ax: Any, state: np.ndarray, limit: float, trajectories: Trajectories) 
         return
     if state.ndim == 3:
         state = state[..., state.shape[-1] // 2]
-    sides = list(zip(grid.origin, grid.lengths, strict=True))[:2]
+    # A point at an end is in the middle of its pixel.
+    beyond = [h / 2 if k == "ends" else 0.0 for h, k in zip(grid.spacing, grid.layout, strict=True)]
+    sides = list(zip(grid.origin, grid.lengths, beyond, strict=True))[:2]
     ax.imshow(
         state.T,
         origin="lower",
-        extent=[end for begin, length in sides for end in (begin, begin + length)],
+        extent=[end for a, length, h in sides for end in (a - h, a + length + h)],
         cmap="RdBu_r",
         vmin=-limit,
         vmax=limit,

@@ -14,8 +14,6 @@ from ..domain import AXES, FREE, Condition, Domain
 from ..errors import SplatopError, unknown_name
 from .expression import (
     Expression,
-    FieldDerivative,
-    atoms,
     bounded_work,
     is_complex,
     split,
@@ -232,13 +230,11 @@ class _Reader:
             self.source,
             tokens,
             dims=self.dims,
-            fields=(*self.fields, *self.others),
+            fields=(),
             coefficients=self.coefficients,
             unit=len(parts) > 1,
         )
         found = parser.right_side()
-        if any(isinstance(atom, FieldDerivative) for atom in atoms(found)):
-            raise self.error("expected a value without fields", tokens[0])
         if len(parts) == 1 and is_complex(found):
             raise self.error(f"expected a real value for the real field {name}", tokens[0])
         return {
