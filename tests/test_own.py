@@ -95,7 +95,7 @@ def model(*, encoder=None, operator=None, members: int = 1) -> Model:
 
 
 def test_a_registered_encoder_is_a_choice_by_name_and_does_what_its_class_does():
-    with pytest.raises(SplatopError, match=r"unknown encoder 'half': .* valid names are lattice"):
+    with pytest.raises(SplatopError, match=r"unknown encoder 'half': valid names are lattice"):
         Numerics("box", (5.0,), 0.0, (14,), substeps=1, encoder="half")
     splatop.register(Half, name="half")
     numerics = Numerics("box", (5.0,), 0.0, (14,), substeps=1, encoder="half")

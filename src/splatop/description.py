@@ -62,7 +62,7 @@ def describe(value: Any, *, strict: bool = True, inline: bool = False) -> Tree:
 
 
 def _describe_part(value: Any, strict: bool, inner: Callable[[Any], Tree]) -> Tree:
-    cls = type(value)
+    cls: Any = type(value)
     module = isinstance(value, eqx.Module) or dataclasses.is_dataclass(cls)
     part = cls if module else value
     name = name_of(part)
@@ -182,12 +182,12 @@ def _instance(cls: Any, name: str, values: Mapping[str, Any]) -> Any:
     """An instance with these fields; `__init__`, which would draw new weights, is not run."""
     if not inspect.isclass(cls):
         raise SplatopError(f"expected a class, got the function '{name}'")
-    wanted = {f.name: f for f in dataclasses.fields(cls)}
+    wanted = {f.name: f for f in dataclasses.fields(cls)}  # pyright: ignore[reportArgumentType]
     if extra := sorted(set(values) - set(wanted)):
         raise SplatopError(
             f"unknown fields {', '.join(extra)} of '{name}': the file was made by another version"
         )
-    instance = object.__new__(cls)
+    instance: Any = object.__new__(cls)
     for key, held in wanted.items():
         value = values[key] if key in values else _default(held, name)
         # What others annotate their fields with need not be what they hold.

@@ -8,6 +8,7 @@ import abc
 import math
 from collections.abc import Iterable
 from dataclasses import replace
+from typing import Any
 
 import equinox as eqx
 import jax
@@ -172,7 +173,7 @@ class SplatJets(JetProvider):
         band = self.filter.band(grid)
         if self.renderer.in_modes and later == "increment":
             return _IncrementJets.of(self.encoder, u, grid, band, self.filter)
-        held = self.encoder.hold(u)
+        held: Any = self.encoder.hold(u)
         # One matrix instead of two where the band holds fewer numbers than amplitudes do.
         narrow = 2 * math.prod(map(len, band_modes(band))) <= math.prod(self.encoder.anchors)
         if self.renderer.in_modes and narrow and later == "solve":

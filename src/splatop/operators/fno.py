@@ -242,7 +242,8 @@ def _derivative(structure: Any, moved: tuple[bool, ...], blocks: int) -> LinearM
             values = iter(own)
             leaves = [next(values) if m else x for m, x in zip(moved, operands, strict=False)]
             known = tuple(transforms) if kernels is REVERSE else ()
-            return _evaluate(*jax.tree.unflatten(structure, leaves), known, kernels)[0]
+            network, u, condition = jax.tree.unflatten(structure, leaves)
+            return _evaluate(network, u, condition, known, kernels)[0]
 
         return function, [x for m, x in zip(moved, operands, strict=False) if m]
 

@@ -11,6 +11,7 @@ from typing import Any
 
 import jax
 import jax.numpy as jnp
+from jax.core import ShapedArray
 from jax.extend.core import Primitive
 from jax.interpreters import ad, batching, mlir
 
@@ -52,7 +53,7 @@ def _evaluate(*operands, linear: LinearMap, known: int, batches: tuple[_Batch, .
 def _abstract(*operands, **params):
     shapes = [jax.ShapeDtypeStruct(one.shape, one.dtype) for one in operands]
     found = jax.eval_shape(lambda *own: _evaluate(*own, **params), *shapes)
-    return [jax.core.ShapedArray(one.shape, one.dtype) for one in found]
+    return [ShapedArray(one.shape, one.dtype) for one in found]
 
 
 def _transpose(cotangents, *operands, linear: LinearMap, known: int, batches: tuple[_Batch, ...]):
