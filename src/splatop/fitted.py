@@ -52,6 +52,8 @@ def fit(
     origin: float | Sequence[float] | np.ndarray | None = None,
     fields: Sequence[str] | None = None,
     periodic: bool | None = None,
+    boundary: str | None = None,
+    sampling: str | Sequence[str] | None = None,
     drop_end: bool = False,
     drop_terms: Sequence[str] = (),
     operator: Callable[..., Field] | None = None,
@@ -91,6 +93,8 @@ def fit(
         origin=origin,
         fields=fields,
         periodic=periodic,
+        boundary=boundary,
+        sampling=sampling,
         drop_end=drop_end,
         default_fields=fields_of(equation),
     )
@@ -272,7 +276,9 @@ class Fitted:
             lengths=spec.lengths,
             origin=None if is_labelled(data) else spec.origin,
             fields=spec.fields,
-            periodic=True,
+            periodic=True if spec.domain is None else None,
+            boundary=None if spec.domain is None else spec.domain.describe(spec.fields),
+            sampling=None if spec.domain is None or is_labelled(data) else spec.layout,
         )
 
     def _checked(self, u: Any) -> tuple[jax.Array, bool]:

@@ -18,9 +18,8 @@ from .jets import JetProvider, SplatJets
 from .physics import EmbeddedPhysics, Physics
 from .registry import chosen, registered
 from .render import Renderer
-from .spaces import BoxSpace
 from .spectral import Filter, SharpFilter, SmoothFilter
-from .walls import WallPhysics
+from .walls import WallPhysics, wall_space
 
 
 @dataclass(frozen=True)
@@ -165,15 +164,6 @@ def build_physics(
         raise SplatopError("expected the lengths of the box, or a domain, got neither")
     jets = build_jets(numerics, len(equation.fields), lengths=sides, encoder=encoder)
     return EmbeddedPhysics(equation, jets, dt, integrator, numerics.working_grid)
-
-
-def wall_space(equation: Equation, domain: Domain, anchors: tuple[int, ...]) -> BoxSpace:
-    """Gaussians between walls; as many functions around a ring as there are anchors."""
-    sizes = tuple(
-        max(1, (a - 1) // 2) if axis.periodic else a
-        for a, axis in zip(anchors, domain.axes, strict=True)
-    )
-    return BoxSpace(domain, equation.fields, sizes, degree=int(min(max(equation.degree, 2), 4)))
 
 
 def with_anchors(numerics: Numerics, anchors: int) -> Numerics:

@@ -13,6 +13,7 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Float
 
+from .domain import Domain
 from .equation import Equation, split_coefficients
 from .errors import SplatopError, check_field
 from .etdrk4 import Scheme, Tables
@@ -20,6 +21,7 @@ from .grid import Grid, as_number, as_numbers
 from .initial import initial_condition as initial_condition
 from .spectral import Field
 from .stepper import Coefficients, Stepper
+from .walls import random_state, solve_between_walls
 
 MAX_SUBSTEPS = 4096
 # Share of the amplitude beyond two thirds of the grid's band from which a run counts as coarse.
@@ -121,10 +123,21 @@ def solve_trajectories(
     trajectories: int,
     initial: str = "fourier",
     seed: int = 0,
+    domain: Domain | None = None,
 ) -> Iterator[Float[np.ndarray, "T C *N"]]:
-    """One trajectory of `steps + 1` frames after another, in single precision."""
+    """One trajectory of `steps + 1` frames after another, in single precision.
+
+    Between walls (`domain`), initial states are random harmonics of the domain.
+    """
     equation = equation.placed_at(grid.origin)
     for key in jax.random.split(jax.random.key(seed), trajectories):
+        if domain is not None and not domain.all_periodic:
+            u0 = random_state(equation, coefficients, domain=domain, grid=grid, key=key)
+            frames, _ = solve_between_walls(
+                equation, coefficients, u0, domain=domain, grid=grid, dt=dt, steps=steps
+            )
+            yield frames.astype(np.float32)
+            continue
         u0 = initial_condition(initial, grid, channels=len(equation.fields), key=key)
         frames, _ = solve(equation, coefficients, u0, lengths=grid.lengths, dt=dt, steps=steps)
         yield frames.astype(np.float32)

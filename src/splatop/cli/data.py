@@ -3,6 +3,7 @@
 import contextlib
 import time
 from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -11,7 +12,8 @@ from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, T
 
 from .. import data
 from ..benchmarks import BENCHMARKS, Benchmark, get_benchmark
-from ..equation import parse_coefficients, parse_valued_equation
+from ..domain import Domain
+from ..equation import domain_from_text, parse_coefficients, parse_valued_equation
 from ..errors import SplatopError
 from ..grid import Grid
 from .app import JsonOption, app, console, errors, print_json
@@ -78,8 +80,19 @@ def generate(
     ] = None,
     dt: Annotated[float | None, typer.Option(help="From frame to frame.")] = None,
     initial: Annotated[
-        str, typer.Option(help="Initial states: fourier, positive, seeds or solitons.")
+        str,
+        typer.Option(
+            help="Initial states: fourier, positive, seeds or solitons; between walls its harmonics."
+        ),
     ] = "fourier",
+    boundary: Annotated[
+        str | None,
+        typer.Option(help='What holds at its edges: "x0: u = 0; x1: dn(u) = 0; y: periodic".'),
+    ] = None,
+    sampling: Annotated[
+        str | None,
+        typer.Option(help="Points between its walls: ends, cells or left; one, or one per axis."),
+    ] = None,
 ) -> None:
     """Write reference trajectories of a benchmark, or of an equation of your own."""
     if (benchmark is None) == (equation is None):
@@ -108,15 +121,17 @@ def generate(
         if dt is None:
             raise SplatopError("expected --dt, the time from frame to frame, for an equation")
         values = parse_coefficients(coefficients) if coefficients else {}
+        parsed = parse_valued_equation(equation, dims=dims, values=values)
         grid = _box(
             dims,
             _points(points, dims) or (64,),
             tuple(numbers(lengths, "lengths") or [1.0]),
             data.as_origin(numbers(origin, "an origin"), dims),
         )
+        domain, grid = _edges(boundary, sampling, grid, parsed.fields)
         with progress_bar("solving") as progress:
             data.solve_to_file(
-                parse_valued_equation(equation, dims=dims, values=values),
+                parsed,
                 out,
                 coefficients=values,
                 grid=grid,
@@ -125,6 +140,7 @@ def generate(
                 trajectories=8 if trajectories is None else trajectories,
                 initial=initial,
                 seed=seed,
+                domain=domain,
                 progress=progress,
             )
     _report_written(out, started)
@@ -143,6 +159,23 @@ def _box(
         lengths * dims if len(lengths) == 1 else lengths,
         origin or (),
     )
+
+
+def _edges(
+    boundary: str | None, sampling: str | None, grid: Grid, fields: tuple[str, ...]
+) -> tuple[Domain | None, Grid]:
+    """The domain that a text states, and the grid with points where they are asked for."""
+    if boundary is None:
+        if sampling is not None:
+            raise SplatopError("expected --sampling with --boundary, got it for a periodic box")
+        return None, grid
+    domain = domain_from_text(boundary, lengths=grid.lengths, origin=grid.origin, fields=fields)
+    words = data.sampling_words(sampling, grid.dims)
+    layout = tuple(
+        "left" if closed else word or "ends"
+        for closed, word in zip(domain.periodic, words, strict=True)
+    )
+    return domain, replace(grid, layout=layout)
 
 
 def _points(text: str | None, dims: int) -> tuple[int, ...] | None:
@@ -255,6 +288,8 @@ def _describe(benchmark: Benchmark) -> dict[str, Any]:
 
 def _filter_text(benchmark: Benchmark) -> str:
     chosen = benchmark.paper_filter
+    if chosen is None:
+        return "none"
     width = getattr(chosen, "width", 0.0)
     return f"{'smooth' if width else 'sharp'} {getattr(chosen, 'cutoff', 0.0):g}" + (
         f", width {width:g}" if width else ""

@@ -33,7 +33,7 @@ from ..training.problem import reported_data
 from ..training.run_folder import CONFIG, read_json
 from .app import JsonOption, app, console, errors, numbers_table, print_json
 from .data import progress_bar
-from .reading import Reading, open_periodic, reads_a_file
+from .reading import Reading, open_data, reads_a_file
 
 
 @app.command()
@@ -105,7 +105,7 @@ def evaluate(
     also += ["representation"] if representation else []
     source = None
     if data is not None:
-        opened = open_periodic(data, reading)
+        opened = open_data(data, reading)
         source = data, opened
     with (
         _test_set(models, loaded, source, steps, trajectories, points, seed) as test_set,

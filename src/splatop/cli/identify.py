@@ -15,7 +15,7 @@ from ..equation import Equation, parse_coefficients, parse_equation
 from ..errors import SplatopError, unknown_name
 from .app import JsonOption, app, console, print_json
 from .data import FileArgument, progress_bar
-from .reading import Reading, open_periodic, reads_a_file
+from .reading import Reading, open_data, reads_a_file
 
 _ROWS = 30
 
@@ -67,7 +67,7 @@ def identify(
     """Identify coefficients from frames, with 95 % intervals and whether to trust them."""
     from ..identify import chosen_frames, identify_trajectories
 
-    with open_periodic(file, reading) as opened:
+    with open_data(file, reading) as opened:
         wanted, starts = _unknown(unknown)
         names = tuple(wanted) if unknown else None
         count = _frames(frames)

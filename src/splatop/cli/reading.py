@@ -120,16 +120,6 @@ def open_data(file: Any, reading: Reading) -> data.Trajectories:
     return data.open_trajectories(file, **arguments(reading))
 
 
-def open_periodic(file: Any, reading: Reading) -> data.Trajectories:
-    """`open_data`, for commands whose numerics need a periodic box."""
-    opened = open_data(file, reading)
-    try:
-        return data.require_periodic(opened)
-    except BaseException:
-        opened.close()
-        raise
-
-
 def _names(text: str | None) -> list[str] | None:
     return None if text is None else [name.strip() for name in text.split(",")]
 

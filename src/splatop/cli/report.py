@@ -6,7 +6,7 @@ from typing import Annotated
 import typer
 
 from .app import app, console
-from .reading import Reading, open_periodic, reads_a_file
+from .reading import Reading, open_data, reads_a_file
 
 
 @app.command()
@@ -36,7 +36,7 @@ def report(
         out = runs[0] / "report.html" if len(runs) == 1 else Path("report.html")
     opened = None
     if data is not None:
-        opened = open_periodic(data, reading)
+        opened = open_data(data, reading)
     written = write_report(
         runs, out, data=opened, trajectory=trajectory, say=lambda text: _print(f"{text} ...")
     )

@@ -15,7 +15,7 @@ from rich.progress import (
 
 from ..errors import SplatopError
 from .app import JsonOption, app, console, print_json
-from .reading import Reading, arguments, open_periodic, reads_a_file
+from .reading import Reading, arguments, open_data, reads_a_file
 
 Benchmark = Annotated[str | None, typer.Argument(help="A benchmark (see `splatop benchmarks`).")]
 DataOption = Annotated[Path | None, typer.Option("--data", help="A file of trajectories.")]
@@ -237,7 +237,7 @@ def rollout(
     from ..model import load_model
 
     loaded = load_model(model)
-    with open_periodic(data, reading) as opened:
+    with open_data(data, reading) as opened:
         written = forecast(
             loaded,
             opened,

@@ -1,13 +1,13 @@
 """Data sets of trajectories: generate, read, write, sample and describe them."""
 
 from .axes import as_origin as as_origin
-from .edges import require_periodic as require_periodic
 from .generate import generate as generate
 from .generate import generate_to_file as generate_to_file
 from .open import open_trajectories as open_trajectories
 from .reference import reference_stepper as reference_stepper
 from .sampler import Batch as Batch
 from .sampler import WindowSampler as WindowSampler
+from .sampling import sampling_words as sampling_words
 from .solve_to_file import solve_to_file as solve_to_file
 from .split import Split as Split
 from .split import part as part

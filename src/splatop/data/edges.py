@@ -93,17 +93,6 @@ def settled(data: Trajectories, told: Told) -> Trajectories:
     return data
 
 
-def require_periodic(data: Trajectories) -> Trajectories:
-    """Refuse bounded data where the numerics are for periodic boxes."""
-    if data.domain.all_periodic:
-        return data
-    raise SplatopError(
-        f"{data.source}: expected data of a periodic box, got "
-        f"'{data.domain.describe(data.fields)}': bounded data can be inspected and converted, "
-        "models and identification need periodic ones so far"
-    )
-
-
 def _periodic_text(by: str) -> str:
     """As it always was said of periodic data."""
     match by:

@@ -6,6 +6,7 @@ from pathlib import Path
 import numpy as np
 
 from .._version import __version__
+from ..domain import Domain
 from ..equation import Equation, format_equation
 from ..errors import SplatopError
 from ..grid import Grid
@@ -25,6 +26,7 @@ def solve_to_file(
     trajectories: int,
     initial: str = "fourier",
     seed: int = 0,
+    domain: Domain | None = None,
     progress: Progress | None = None,
 ) -> None:
     """Solve from random initial states and write all frames; the file appears when complete."""
@@ -47,6 +49,7 @@ def solve_to_file(
             "seed": seed,
             "splatop_version": __version__,
         },
+        domain,
     )
     solutions = solve_trajectories(
         equation,
@@ -57,6 +60,7 @@ def solve_to_file(
         trajectories=trajectories,
         initial=initial,
         seed=seed,
+        domain=domain,
     )
     with writing(path, layout) as write:
         for index, frames in enumerate(solutions):

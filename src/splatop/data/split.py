@@ -10,7 +10,6 @@ from dataclasses import dataclass
 import numpy as np
 
 from ..errors import SplatopError
-from .edges import require_periodic
 from .trajectories import ArrayTrajectories, Trajectories
 
 # One in so many is held out to report on, one in so many of the rest to decide on.
@@ -50,7 +49,6 @@ def split(data: Trajectories, hold_out: int | None = None) -> Split:
     `hold_out` is how many trajectories, the last ones, to hold out; with 0 everything is trained
     on.
     """
-    require_periodic(data)
     count = data.trajectories
     if hold_out is not None and not 0 <= hold_out < count:
         raise SplatopError(

@@ -11,6 +11,7 @@ import numpy as np
 from jaxtyping import Array, Float
 
 from ..data import Progress, Trajectories
+from ..domain import Domain
 from ..ensemble import Ensemble
 from ..errors import SplatopError, unknown_name
 from ..model import Model
@@ -133,6 +134,7 @@ def check_model_fits(model: Model, trajectories: Trajectories) -> None:
                 f"expected data with the {what} of the model, {expected}, got {held[what]} in "
                 f"{trajectories.source}: evaluate on data of the same problem"
             )
+    spec.check_edges(trajectories)
     spec.check_origin(grid, trajectories.source)
     benchmark = trajectories.attributes.get("benchmark")
     if benchmark and spec.benchmark and benchmark != spec.benchmark:
@@ -150,7 +152,9 @@ def _roll_out(
     u, parts = jnp.asarray(first), []
     for start, count in _chunks(trajectories, 1, steps + 1):
         states = jnp.asarray(trajectories.window(index, start, count))
-        u, statistics = _advance(model.stepper, u, states, coefficients, trajectories.grid.lengths)
+        u, statistics = _advance(
+            model.stepper, u, states, coefficients, (trajectories.domain, trajectories.grid.layout)
+        )
         parts.append(jax.tree.map(np.asarray, statistics))
     if isinstance(model.stepper, Ensemble):
         _roll_out_members(model.stepper, trajectories, index, steps, coefficients, record.spread)
@@ -188,12 +192,12 @@ def _advance(
     u: Field,
     reference: Float[Array, "T C *N"],
     coefficients: Coefficients,
-    lengths: tuple[float, ...],
+    place: tuple[Domain, tuple[str, ...]],
 ) -> tuple[Field, FrameStatistics]:
     """One call for each step: in a compiled loop XLA's convolutions are far slower on CPUs."""
     every = []
     for truth in reference:
-        u, statistics = _step(stepper, u, truth, coefficients, lengths)
+        u, statistics = _step(stepper, u, truth, coefficients, place)
         every.append(statistics)
     return u, jax.tree.map(lambda *values: np.stack(values), *every)
 
@@ -204,10 +208,11 @@ def _step(
     u: Field,
     truth: Field,
     coefficients: Coefficients,
-    lengths: tuple[float, ...],
+    place: tuple[Domain, tuple[str, ...]],
 ) -> tuple[Field, FrameStatistics]:
     u = stepper(u, coefficients)
-    return u, frame_statistics(u, truth, lengths=lengths)
+    domain, layout = place
+    return u, frame_statistics(u, truth, domain=domain, layout=layout)
 
 
 def _chunks(trajectories: Trajectories, first: int, stop: int) -> list[tuple[int, int]]:

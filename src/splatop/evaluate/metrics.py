@@ -9,7 +9,9 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Float
 
-from ..spectral import Field, radial_spectrum
+from ..domain import Domain
+from ..spaces import energy_spectrum
+from ..spectral import Field
 
 # The state of a rollout that left the range of its reference by this factor has diverged.
 DIVERGED_FACTOR = 10.0
@@ -34,7 +36,7 @@ class FrameStatistics(eqx.Module):
 
 
 def frame_statistics(
-    prediction: Field, reference: Field, *, lengths: tuple[float, ...]
+    prediction: Field, reference: Field, *, domain: Domain, layout: tuple[str, ...]
 ) -> FrameStatistics:
     """What the metrics need of one predicted frame and its reference."""
     space = tuple(range(1, reference.ndim))
@@ -48,8 +50,8 @@ def frame_statistics(
         covariance=jnp.mean(p * r),
         prediction_variance=jnp.mean(p**2),
         reference_variance=jnp.mean(r**2),
-        prediction_spectrum=radial_spectrum(prediction, lengths),
-        reference_spectrum=radial_spectrum(reference, lengths),
+        prediction_spectrum=energy_spectrum(prediction, domain, layout),
+        reference_spectrum=energy_spectrum(reference, domain, layout),
         reference_mean=reference_mean.reshape(-1),
     )
 

@@ -13,12 +13,13 @@ from ..errors import SplatopError, unknown_name
 from ..grid import Grid
 from ..jets import JetProvider, SplatJets
 from ..spectral import PassThrough
+from .between_walls import identify_between_walls
 from .columns import acting_parts
 from .diagnose import Remark, remarks_on
 from .flow import match
 from .noise import TAIL, measure
 from .pieces import DEFAULT_BUDGET, SHORTEST, cut, frames_within, spread
-from .problem import Problem, Reduced, Unknown, pose, reduce
+from .problem import Problem, Reduced, Unknown, known_values, pose, reduce, unknown_names
 from .propagate import described, steps_for
 from .regression import PAPER_FRAMES, regress
 from .result import METHODS, Identified
@@ -86,6 +87,10 @@ def identify_trajectories(
     equation = equation.placed_at(trajectories.grid.origin)
     count = trajectories.trajectories
     begin, length = chosen_frames(trajectories, frames, start=start, budget=budget, method=method)
+    if not trajectories.domain.all_periodic:
+        return _between_walls(
+            equation, trajectories, begin, length, unknown, known or {}, method, progress
+        )
 
     def pieces(i: int) -> np.ndarray:
         return trajectories.windows(np.array([[i, s] for s in begin]), length)
@@ -106,6 +111,44 @@ def identify_trajectories(
             found.append(_identify(problem.with_band(band), method))
         if progress:
             progress(i + 1, count)
+    return found
+
+
+def _between_walls(
+    equation: Equation,
+    trajectories: Trajectories,
+    begin: np.ndarray,
+    length: int,
+    unknown: Unknown,
+    known: Mapping[str, float | np.ndarray],
+    method: str,
+    progress: Callable[[int, int], None] | None,
+) -> list[Identified]:
+    if method not in ("auto", "weak"):
+        raise SplatopError(
+            f"expected method 'auto' or 'weak' for data between walls, got '{method}': the others "
+            "need a periodic box"
+        )
+    names, starts = unknown_names(equation, unknown, dict(known))
+    found = []
+    for i in range(trajectories.trajectories):
+        fixed = {
+            name: float(np.broadcast_to(value, (trajectories.trajectories,))[i])
+            for name, value in known.items()
+        }
+        found.append(
+            identify_between_walls(
+                equation,
+                trajectories,
+                i,
+                begin=begin.tolist(),
+                length=length,
+                unknown={name: starts.get(name, 0.0) for name in names},
+                known=known_values(equation, names, fixed),
+            )
+        )
+        if progress:
+            progress(i + 1, trajectories.trajectories)
     return found
 
 

@@ -158,8 +158,8 @@ def pose(
             "expected frames that vary in space or time, got one constant value: "
             "nothing can be learned from them"
         )
-    names, starts = _unknown_names(equation, unknown, known or {})
-    given = _known_values(equation, names, known or {})
+    names, starts = unknown_names(equation, unknown, known or {})
+    given = known_values(equation, names, known or {})
     return Problem(
         equation,
         jets,
@@ -214,7 +214,7 @@ def double(module):
     )
 
 
-def _unknown_names(
+def unknown_names(
     equation: Equation, unknown: Unknown, known: Mapping[str, float]
 ) -> tuple[tuple[str, ...], dict[str, float]]:
     valid = equation.coefficient_names
@@ -235,7 +235,7 @@ def _unknown_names(
     return names, {name: float(value) for name, value in starts.items()}
 
 
-def _known_values(
+def known_values(
     equation: Equation, names: tuple[str, ...], known: Mapping[str, float]
 ) -> dict[str, float]:
     for name, value in known.items():

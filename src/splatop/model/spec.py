@@ -123,6 +123,24 @@ class ModelSpec:
                 "box, or train on these"
             )
 
+    def check_edges(self, data: Any) -> None:
+        """Refuse data (trajectories) with other edges, or other places for their points, than the
+        model was trained on."""
+        domain, layout = data.domain, data.grid.layout
+        own = self.domain or Domain.box(self.lengths, self.origin)
+        if (own.periodic, own.conditions) != (domain.periodic, domain.conditions):
+            raise SplatopError(
+                f"expected data with the edges of the model, '{own.describe(self.fields)}', got "
+                f"'{domain.describe(self.fields)}' in {data.source}: give --boundary (boundary= in "
+                "Python), or train on these"
+            )
+        if self.domain is not None and layout != self.layout:
+            raise SplatopError(
+                f"expected points that lie as where the model was trained ({', '.join(self.layout)}"
+                f" along the axes), got {', '.join(layout)} in {data.source}: give --sampling, or "
+                "train on these"
+            )
+
     def without_operator(self, *, members: int = 1) -> "ModelSpec":
         """The description of its physics alone."""
         return replace(

@@ -1,27 +1,16 @@
 """Automatic numerics between walls: as many Gaussians as the data need, and the time steps."""
 
-import math
-
 import jax.numpy as jnp
 import numpy as np
 
-from ..domain import AXES, Domain
+from ..domain import Domain
 from ..equation import Equation
-from ..errors import SplatopError
 from ..grid import Grid
-from ..numerics import Numerics, build_physics, wall_space
+from ..numerics import Numerics, build_physics
 from ..stepper import Coefficients
-from ..walls import Galerkin, check_conditions
+from ..walls import check_conditions, choose_sizes
 from .steps import choose_steps
 from .tuned import TAIL, Tuned
-
-_CANDIDATES = (8, 10, 12, 14, 16, 18, 20, 24, 28, 32, 36, 40, 48, 56, 64, 72, 80, 96, 112, 128)
-# Anchors for each sample, at most: beyond, a fit amplifies noise and rounding at the ends. Where no
-# sample lies at an end that has no condition, it does so earlier.
-_MOST, _MOST_FREE = 0.5, 0.4
-# The residual of a fit that is noise does not fall as anchors are added; a fall by less than this
-# for a third more of them is none.
-_LEVEL = 0.8
 
 
 def choose_between_walls(
@@ -38,16 +27,10 @@ def choose_between_walls(
     check_conditions(equation, domain)
     points = tuple(frames.shape[2:])
     grid = Grid(points, domain.lengths, domain.origin, layout)
-    sizes, reasons, worst = [], [], 0.0
-    residual_frames = _homogeneous(equation, coefficients, frames, domain, grid)
-    for axis in range(domain.dims):
-        size, left, reason = _choose_size(
-            equation, residual_frames, domain, grid, axis, tail / math.sqrt(domain.dims)
-        )
-        sizes.append(size)
-        reasons.append(reason)
-        worst = max(worst, left)
-    numerics = Numerics("none", (), 0.0, tuple(sizes), 1)
+    sizes = choose_sizes(equation, coefficients, frames, domain=domain, grid=grid, tail=tail)
+    reasons, worst = [size.reason for size in sizes], max(size.left for size in sizes)
+    anchors = tuple(size.anchors for size in sizes)
+    numerics = Numerics("none", (), 0.0, anchors, 1)
 
     def build(numerics: Numerics):
         return build_physics(equation, numerics, dt=dt, domain=domain, layout=layout)
@@ -57,76 +40,4 @@ def choose_between_walls(
         build, numerics, jnp.asarray(frames[few]), coefficients
     )
     reasons.append(reason)
-    return Tuned(numerics, tuple(reasons), tuple(sizes), worst, worst, error, reach)
-
-
-def _homogeneous(
-    equation: Equation,
-    coefficients: Coefficients,
-    frames: np.ndarray,
-    domain: Domain,
-    grid: Grid,
-) -> np.ndarray:
-    """The frames without what takes the values set at the edges."""
-    scheme = Galerkin(equation, wall_space(equation, domain, (16,) * domain.dims))
-    lifted = scheme.lifted(coefficients)
-    if lifted is None:
-        return frames.astype(float)
-    zero = jnp.zeros((len(equation.fields), *scheme.space.shape), lifted.dtype)
-    return frames - np.asarray(scheme.leave(zero, grid.fractions(), lifted))
-
-
-def _choose_size(
-    equation: Equation, frames: np.ndarray, domain: Domain, grid: Grid, axis: int, tail: float
-) -> tuple[int, float, str]:
-    """The fewest functions along an axis that hold the frames, or all but their noise."""
-    n, name = grid.points[axis], AXES[axis]
-    along = grid.fractions()[axis]
-    ring = domain.axes[axis].periodic
-    unset = not ring and any(
-        one.kind == "free" for field in equation.fields for one in domain.ends(axis, field)
-    )
-    most = int((0.9 if ring else _MOST_FREE if unset else _MOST) * n)
-    candidates = [a for a in _CANDIDATES if a <= most]
-    if not candidates:
-        raise SplatopError(
-            f"expected at least {math.ceil(_CANDIDATES[0] / _MOST)} points along {name} between "
-            f"its ends, got {n}: give finer data"
-        )
-    moved, channels = np.moveaxis(frames, axis + 2, -1), frames.shape[1]
-    size = max(float(np.sqrt(np.mean(np.square(moved)))), 1e-300)
-    left: dict[int, float] = {}
-    for candidate in candidates:
-        space = wall_space(equation, domain, tuple(candidate for _ in grid.points))
-        matrix, fit = space._matrix(axis, along, 0), space._fit(axis, along)
-        keep = np.eye(n) - matrix @ fit  # (N, N), or (C, N, N)
-        rest = np.einsum("bc...n,cmn->bc...m", moved, np.broadcast_to(keep, (channels, n, n)))
-        freedom = max(1 - candidate / n, 0.05)  # of the samples that a fit leaves
-        left[candidate] = float(np.sqrt(np.mean(np.square(rest)) / freedom)) / size
-        if left[candidate] <= tail:
-            break
-    chosen, noise = _least(left, tail)
-    what = f"{chosen} {'harmonics' if ring else 'Gaussians'} along {name}"
-    if left[chosen] <= tail:
-        why = f"leave {left[chosen]:.1e} of the data's amplitude (wanted {tail:.0e})"
-    elif noise:
-        why = f"leave {left[chosen]:.1e} of the data's amplitude, which more of them do not explain"
-    else:
-        why = (
-            f"leave {left[chosen]:.1e} of the data's amplitude (wanted {tail:.0e}); {n} points "
-            "hold no more"
-        )
-    return chosen, left[chosen], f"anchors: {what} {why}"
-
-
-def _least(left: dict[int, float], tail: float) -> tuple[int, bool]:
-    """The size to take, and whether what it leaves is noise."""
-    sizes = list(left)
-    if left[sizes[-1]] <= tail:
-        return sizes[-1], False
-    floor = min(left.values())
-    for a in sizes:
-        later = [b for b in sizes if b >= 1.3 * a]
-        if later and left[a] < floor / _LEVEL and left[a] * _LEVEL < left[later[0]]:
-            return a, True
-    return sizes[-1], False
+    return Tuned(numerics, tuple(reasons), anchors, worst, worst, error, reach)

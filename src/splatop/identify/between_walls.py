@@ -1,0 +1,253 @@
+"""Coefficients from frames between walls: the equation in the domain's harmonics, weak in time.
+
+The projection of the equation onto a harmonic is its weak form in space; multiplied by a bump in
+time and integrated by parts, no frame is differentiated. Harmonics that noise hides are left out.
+"""
+
+from collections.abc import Mapping, Sequence
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+
+from ..data import Trajectories
+from ..equation import Equation
+from ..errors import SplatopError
+from ..walls import Galerkin, check_conditions, choose_sizes, wall_space
+from .result import Identified
+
+LEAST_FRAMES = 7
+# Half the frames of a bump in time.
+_SHORTEST, _LONGEST = 3, 16
+# The amplitude of a harmonic, in standard deviations of its noise, from which it counts. One that
+# is mostly noise pulls a rate towards zero.
+_HEARD = 5.0
+# What clean frames in single precision and the quadrature in time leave, relative to the change.
+_FLOOR = 1e-6
+_TAIL = 1e-6
+_STEPS = 30
+_DRAWS = 6
+# Bounds of what is believed, as for periodic data: see diagnose.py.
+_UNEXPLAINED = 0.01
+_ILL_CONDITIONED = 1e3
+_LASTING = 3.0
+
+
+def identify_between_walls(
+    equation: Equation,
+    trajectories: Trajectories,
+    index: int,
+    *,
+    begin: Sequence[int],
+    length: int,
+    unknown: Mapping[str, float],
+    known: Mapping[str, float],
+) -> Identified:
+    """The `unknown` coefficients, with values to start from, behind pieces of one trajectory."""
+    if length < LEAST_FRAMES:
+        raise SplatopError(
+            f"expected at least {LEAST_FRAMES} successive frames between walls, got {length}: pass "
+            "more frames"
+        )
+    domain, grid = trajectories.domain, trajectories.grid
+    check_conditions(equation, domain)
+    frames = np.stack([trajectories.window(index, int(b), length) for b in begin]).astype(float)
+    given = {**known, **unknown}
+    few = frames.reshape(-1, *frames.shape[2:])[:: max(1, frames.shape[0] * length // 24)]
+    with jax.enable_x64(True):
+        sizes = choose_sizes(equation, given, few, domain=domain, grid=grid, tail=_TAIL)
+        anchors = tuple(size.anchors for size in sizes)
+        scheme = Galerkin(equation, wall_space(equation, domain, anchors))
+        rows = _Rows(scheme, frames, trajectories.dt, grid, given)
+        return _solve(rows, dict(unknown), dict(known), frames, any(s.noise for s in sizes))
+
+
+class _Rows:
+    """One row for each piece, bump and harmonic that is heard: what the equation leaves there."""
+
+    def __init__(self, scheme: Galerkin, frames: np.ndarray, dt: float, grid, given):
+        self.scheme, self.dt = scheme, dt
+        along = grid.fractions()
+        lifted = scheme.lifted(given)
+        enter = jax.jit(jax.vmap(jax.vmap(lambda u: scheme.enter(u, along, lifted))))
+        leave = jax.jit(jax.vmap(jax.vmap(lambda c: scheme.leave(c, along, lifted))))
+        self.numbers = enter(jnp.asarray(frames))  # (pieces, T, C, *R)
+        rest = frames - np.asarray(leave(self.numbers))
+        share = np.prod([r / n for r, n in zip(scheme.space.shape, grid.points, strict=True)])
+        axes = (0, 1, *range(3, frames.ndim))
+        self.noise = np.sqrt(np.mean(rest**2, axis=axes) / max(1 - share, 0.05))  # per field
+        self.rounding = 1e-7 * np.sqrt(np.mean(frames**2, axis=axes))
+        self.relative_noise = float(np.max(self.noise / np.maximum(frames.std(axis=axes), 1e-300)))
+        deviation = np.maximum(self.noise, self.rounding)
+        gain = [self._gain(scheme, axis, x) for axis, x in enumerate(along)]
+        shape = (len(deviation), *(1,) * scheme.space.dims)
+        self.deviation = deviation.reshape(shape) * np.sqrt(np.prod(np.broadcast_arrays(*gain), 0))
+        loud = np.sqrt(np.mean(np.square(np.asarray(self.numbers)), axis=(0, 1)))
+        self.heard = loud > _HEARD * self.deviation
+        if not self.heard.any():
+            raise SplatopError(
+                "expected fields that stand out from their noise, got none: the frames are noise, "
+                "or constant"
+            )
+        length = frames.shape[1]
+        half = int(np.clip((length - 1) // 4, _SHORTEST, _LONGEST))
+        self.starts = np.arange(0, length - 2 * half, max(1, half // 2))
+        s = np.arange(-half, half + 1) / half
+        power = int(np.clip(2 + half // 3, 2, 7))
+        self.bump = (1 - s**2) ** power
+        self.slope = -2 * power * s * (1 - s**2) ** (power - 1) / (half * dt)
+        self.change = np.asarray(-self._against(self.numbers, self.slope))
+        # What is left of clean frames is an error of the quadrature, and as large as the change is.
+        self.floor = _FLOOR * np.sqrt(np.mean(self.change[:, :, self.heard] ** 2))
+        variance = (self.deviation * dt) ** 2 * np.sum(self.slope**2)
+        self.weight = 1 / np.sqrt(variance[self.heard] + self.floor**2)
+
+    @staticmethod
+    def _gain(scheme: Galerkin, axis: int, x: np.ndarray) -> np.ndarray:
+        """Variance of each number along an axis from samples of unit variance."""
+        fit = scheme.space._fit(axis, x)
+        squares = np.sum(np.broadcast_to(fit, (len(scheme.space.fields), *fit.shape[-2:])) ** 2, -1)
+        place = [len(squares), *(1,) * scheme.space.dims]
+        place[axis + 1] = squares.shape[1]
+        return squares.reshape(place)
+
+    def _against(self, values, weights: np.ndarray):
+        """Integrals of `(pieces, T, ...)` against bumps: `(pieces, bumps, ...)`."""
+        parts = [
+            jnp.tensordot(jnp.asarray(weights), values[:, s : s + len(weights)], axes=(0, 1))
+            for s in self.starts
+        ]
+        return self.dt * jnp.stack(parts, axis=1)
+
+    def _rest(self, numbers, coefficients) -> jax.Array:
+        """What the equation leaves, `(rows, harmonics)`, of the numbers of all frames."""
+        lifted = self.scheme.lifted(coefficients)
+        flat = numbers.reshape(-1, *numbers.shape[2:])
+        rates = jax.lax.map(lambda c: self.scheme.tendency(c, coefficients, lifted), flat)
+        rest = -self._against(numbers, self.slope) - self._against(
+            rates.reshape(numbers.shape), self.bump
+        )
+        return rest[:, :, self.heard].reshape(-1, int(self.heard.sum()))
+
+    def noisier(self, key: int) -> jax.Array:
+        """The numbers with as much noise once more."""
+        drawn = np.random.default_rng(key).standard_normal(self.numbers.shape)
+        return self.numbers + jnp.asarray(drawn * self.deviation)
+
+
+def _solve(
+    rows: _Rows,
+    unknown: dict[str, float],
+    known: dict[str, float],
+    frames: np.ndarray,
+    noisy: bool,
+) -> Identified:
+    names = tuple(unknown)
+
+    def left(x, numbers):
+        return rows._rest(numbers, {**known, **dict(zip(names, x, strict=True))})
+
+    evaluate = jax.jit(lambda x, numbers: (left(x, numbers), jax.jacfwd(left)(x, numbers)))
+    start = np.array([float(unknown[name]) for name in names])
+    x, _, _, settled = _search(evaluate, names, rows.numbers, rows.weight, start)
+    bias, drawn = 0.0, []
+    if noisy:
+        # As much noise once more: what it adds to a row, and what it moves the estimates by. It has
+        # moved them by as much once before (simulation extrapolation).
+        before = np.asarray(evaluate(x, rows.numbers)[0])
+        again = [rows.noisier(key) for key in range(_DRAWS)]
+        added = [np.asarray(evaluate(x, numbers)[0]) - before for numbers in again]
+        variance = np.mean(np.square(added), axis=(0, 1))
+        rows.weight = 1 / np.sqrt(variance + rows.floor**2)
+        x, _, _, settled = _search(evaluate, names, rows.numbers, rows.weight, x)
+        drawn = [_search(evaluate, names, n, rows.weight, x, steps=3)[0] - x for n in again]
+        bias = np.mean(drawn, axis=0)
+    r, jacobian = (np.asarray(part) for part in evaluate(x, rows.numbers))
+    r, jacobian = r * rows.weight, jacobian * rows.weight[:, None]
+    sizes = np.linalg.norm(jacobian.reshape(-1, len(names)), axis=0)
+    scaled = jacobian / sizes
+    condition = float(np.linalg.cond(scaled.reshape(-1, len(names))))
+    errors = _errors(r, scaled) / sizes
+    if len(drawn):
+        # The correction is itself known to a part of what a draw moves.
+        moved = np.std(drawn, axis=0, ddof=1)
+        errors = np.sqrt(np.maximum(errors, moved) ** 2 + moved**2 / _DRAWS)
+    x = x - bias
+    whole = np.asarray(rows.change)[:, :, rows.heard] * rows.weight
+    unexplained = float(np.linalg.norm(r) / np.linalg.norm(whole))
+    excess = float(np.sqrt(np.mean(r**2)))
+    doubts, notes = [], []
+    if not settled:
+        doubts.append("the search did not settle: give values to start from (--unknown)")
+    if unexplained > _UNEXPLAINED and excess > _LASTING:
+        doubts.append(
+            f"the equation leaves {unexplained:.1%} of the change unexplained, {excess:.0f} times "
+            "what the noise does: a term is missing or wrong, or what is said about the edges"
+        )
+    if condition > _ILL_CONDITIONED:
+        doubts.append(
+            f"terms can hardly be told apart (condition number {condition:.0e}): the estimates "
+            "depend on each other; fix one of the coefficients"
+        )
+    # Clean frames: what is left is systematic, and no draw.
+    half = (2.0 if noisy else 4.0) * errors
+    values = dict(zip(names, map(float, x), strict=True))
+    for name, h in zip(names, half, strict=True):
+        if abs(values[name]) <= h:
+            doubts.append(f"{name} cannot be told from zero: the term may not be there")
+    if noisy:
+        notes.append(f"the frames hold about {100 * rows.relative_noise:.2g} % of noise")
+    return Identified(
+        method="weak",
+        estimates=values,
+        standard_errors=dict(zip(names, map(float, errors), strict=True)),
+        intervals={
+            name: (values[name] - float(h), values[name] + float(h))
+            for name, h in zip(names, half, strict=True)
+        },
+        known=known,
+        frames=frames.shape[0] * frames.shape[1],
+        relative_residual=unexplained,
+        noise_level=rows.relative_noise,
+        condition_number=condition,
+        warnings=(*doubts, *notes),
+        trusted=not doubts,
+    )
+
+
+def _search(
+    evaluate,
+    names: tuple[str, ...],
+    numbers,
+    weight: np.ndarray,
+    x: np.ndarray,
+    steps: int = _STEPS,
+) -> tuple[np.ndarray, np.ndarray, np.ndarray, bool]:
+    """Gauss-Newton: the estimates, what they leave and its derivatives, and whether it settled."""
+    for _ in range(steps):
+        r, jacobian = (np.asarray(part) for part in evaluate(jnp.asarray(x), numbers))
+        flat = (jacobian * weight[:, None]).reshape(-1, len(names))
+        sizes = np.linalg.norm(flat, axis=0)
+        if not np.isfinite(flat).all() or (sizes == 0).any():
+            dead = [n for n, size in zip(names, sizes, strict=True) if not size > 0]
+            raise SplatopError(
+                f"expected coefficients that change something, got {', '.join(dead) or 'numbers'} "
+                "without any effect on these frames: leave the term out, or give a start value"
+            )
+        step, *_ = np.linalg.lstsq(flat / sizes, -(r * weight).ravel(), rcond=1e-12)
+        x = x + step / sizes
+        if np.all(np.abs(step / sizes) <= 1e-9 * np.maximum(np.abs(x), 1e-12)):
+            return x, r, jacobian, True
+    return x, r, jacobian, False
+
+
+def _errors(r: np.ndarray, jacobian: np.ndarray) -> np.ndarray:
+    """Standard errors that take what is left at one harmonic, over all bumps, as one draw.
+
+    Bumps overlap in time, and what is left of clean frames is no noise: harmonics, of which there
+    are many, are independent of each other.
+    """
+    normal = np.einsum("whp,whq->pq", jacobian, jacobian)
+    scores = np.einsum("whp,wh->hp", jacobian, r)
+    inverse = np.linalg.pinv(normal)
+    return np.sqrt(np.diag(inverse @ (scores.T @ scores) @ inverse))
