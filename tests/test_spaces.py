@@ -11,13 +11,12 @@ from splatop.derivative import along, laplacian, partial, value
 from splatop.equation import parse_equation
 from splatop.equation.boundary import domain_from_text
 from splatop.errors import SplatopError
-from splatop.walls import Galerkin
 from splatop.grid import Grid
 from splatop.solver import solve
 from splatop.spaces import BoxSpace, lift, unconstrained
 from splatop.spaces.axis import ring, walls
 from splatop.spaces.chebyshev import chebyshev
-from splatop.walls import solve_between_walls
+from splatop.walls import Galerkin, solve_between_walls
 
 SET = ("value", "slope")
 

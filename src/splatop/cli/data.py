@@ -82,7 +82,7 @@ def generate(
     initial: Annotated[
         str,
         typer.Option(
-            help="Initial states: fourier, positive, seeds or solitons; between walls its harmonics."
+            help="Initial states: fourier, positive, seeds, solitons; between walls harmonics."
         ),
     ] = "fourier",
     boundary: Annotated[
