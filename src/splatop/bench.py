@@ -29,6 +29,7 @@ from .render import DenseRenderer, FourierRenderer, LocalRenderer
 from .render.renderer import grid_positions
 from .spectral import PassThrough, SmoothFilter, differentiate
 from .surrogate import Surrogate
+from .threads import one_blas_thread
 from .training import preset
 from .training.loop import only
 from .training.losses import batch_rollout_loss
@@ -321,6 +322,7 @@ GROUPS: dict[str, Callable[..., Measured]] = {
 }
 
 
+@one_blas_thread()
 def measure(names: list[str] | None = None) -> dict[str, Any]:
     """The groups named, or all of them."""
     for name in names or []:

@@ -29,6 +29,7 @@ from .identify import Identified, identify_trajectories
 from .model import Model, save_model
 from .spectral import Field
 from .stepper import Coefficients, Stepper, rollout
+from .threads import one_blas_thread
 from .training import Problem, Settings, preset, train
 from .training.loop import Reporter, silent
 from .training.prepare import Say
@@ -162,6 +163,7 @@ class Fitted:
         states, batched = self._checked(u)
         return self._like(_step(self.stepper, states, own, batched), u)
 
+    @one_blas_thread()
     def rollout(self, u0: State, steps: int, coefficients: Coefficients | None = None) -> Any:
         """The `steps` states `(T, C, *N)` that follow `u0`, or `(B, T, C, *N)` of a batch.
 

@@ -21,6 +21,7 @@ from .numerics import Numerics, build_filter, build_jets, build_physics
 from .spectral import resample
 from .stability import RK4_REACH, stability
 from .stepper import Coefficients
+from .threads import one_blas_thread
 
 # Amplitude that may lie outside the kept band, relative to the whole.
 TAIL = 1e-5
@@ -49,6 +50,7 @@ class Tuned:
     stability_reach: float
 
 
+@one_blas_thread()
 def choose_numerics(
     equation: Equation,
     coefficients: Coefficients,

@@ -3,13 +3,9 @@
 from pathlib import Path
 from typing import Annotated
 
-import jax
 import typer
 
 from ..errors import SplatopError
-from ..evaluate.catalogue import GROUPS, ITEMS
-from ..evaluate.reproduce import reproduce as reproduce_items
-from ..evaluate.runs import Size
 from .app import JsonOption, app, console, errors, print_json
 
 
@@ -40,6 +36,9 @@ def reproduce(
             "expected the name of a table or figure, got none: `splatop reproduce --list` shows "
             "them, `splatop reproduce all` makes every one"
         )
+    from ..evaluate.reproduce import reproduce as reproduce_items
+    from ..evaluate.runs import Size
+
     _keep_compiled(out / "compiled")
     done = reproduce_items(
         names, out, preset=preset, size=Size(trajectories, steps, points), say=_say
@@ -55,6 +54,8 @@ def reproduce(
 
 def _keep_compiled(folder: Path) -> None:
     """Networks of one shape are trained on several benchmarks: compile each once."""
+    import jax
+
     if getattr(jax.config, "jax_compilation_cache_dir", None) is None:
         jax.config.update("jax_compilation_cache_dir", str(folder.absolute()))
         jax.config.update("jax_persistent_cache_min_compile_time_secs", 0.5)
@@ -65,6 +66,8 @@ def _say(message: str) -> None:
 
 
 def _print_list(json: bool) -> None:
+    from ..evaluate.catalogue import GROUPS, ITEMS
+
     if json:
         print_json(
             [

@@ -16,6 +16,7 @@ from ..errors import SplatopError, unknown_name
 from ..model import Model
 from ..spectral import Field
 from ..stepper import Coefficients, Stepper
+from ..threads import one_blas_thread
 from .coefficients import all_identified_coefficients
 from .cost import step_cost
 from .metrics import FrameStatistics, frame_statistics
@@ -51,6 +52,7 @@ def evaluate(
     return found[name]
 
 
+@one_blas_thread()
 def evaluate_all(
     models: Mapping[str, Model],
     trajectories: Trajectories,
