@@ -9,7 +9,17 @@ PACKAGE = Path(splatop.__file__).parent
 
 # A room is a module or a folder directly below the package.
 ROOMS = [
-    *("_version", "errors", "threads", "grid", "derivative", "spectral", "stepper", "gaussians", "render"),
+    *(
+        "_version",
+        "errors",
+        "threads",
+        "grid",
+        "derivative",
+        "spectral",
+        "stepper",
+        "gaussians",
+        "render",
+    ),
     *("encoders", "jets", "equation", "physics", "stability", "initial", "etdrk4", "solver"),
     *("benchmarks", "data", "identify", "operators", "surrogate", "ensemble", "numerics"),
     *("tune", "model", "export", "estimate", "training", "evaluate", "fitted", "bench", "cli"),

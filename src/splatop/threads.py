@@ -10,8 +10,7 @@ import contextlib
 import functools
 import os
 from collections.abc import Iterator
-
-from threadpoolctl import ThreadpoolController
+from typing import Any
 
 
 @contextlib.contextmanager
@@ -29,9 +28,14 @@ def one_blas_thread() -> Iterator[None]:
 
 
 @functools.cache
-def _libraries() -> ThreadpoolController:
+def _libraries() -> Any:
     """Both copies of OpenBLAS, loaded first: a limit does not reach what is loaded later."""
     import numpy  # noqa: F401
     import scipy.linalg  # noqa: F401
 
+    before = "KMP_DUPLICATE_LIB_OK" in os.environ
+    from threadpoolctl import ThreadpoolController
+
+    if not before:  # threadpoolctl sets it for Intel's OpenMP, which is none of ours
+        os.environ.pop("KMP_DUPLICATE_LIB_OK", None)
     return ThreadpoolController()

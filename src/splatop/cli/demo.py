@@ -7,6 +7,7 @@ from typing import Annotated
 import typer
 
 from .app import app, console
+from .compiled import keeps_compiled
 
 BENCHMARK = "burgers2d"
 # Reduced Burgers: 64² points, 32 trajectories; the same data, loss, batch and about as many
@@ -18,6 +19,7 @@ TEST_STEPS = 200
 
 
 @app.command()
+@keeps_compiled
 def demo(
     out: Annotated[Path, typer.Option(help="The folder to write.")] = Path("demo"),
 ) -> None:

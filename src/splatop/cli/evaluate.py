@@ -9,12 +9,14 @@ import typer
 
 from ..errors import SplatopError
 from .app import JsonOption, app, console, errors, numbers_table, print_json
+from .compiled import keeps_compiled
 from .data import progress_bar
 from .reading import Reading, open_data, reads_a_file
 
 
 @app.command()
 @reads_a_file
+@keeps_compiled
 def evaluate(
     models: Annotated[
         list[str] | None,

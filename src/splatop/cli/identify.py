@@ -10,6 +10,7 @@ from rich.table import Table
 
 from ..errors import SplatopError, unknown_name
 from .app import JsonOption, app, console, print_json
+from .compiled import keeps_compiled
 from .data import FileArgument, progress_bar
 from .reading import Reading, open_data, reads_a_file
 
@@ -24,6 +25,7 @@ _ROWS = 30
 
 @app.command()
 @reads_a_file
+@keeps_compiled
 def identify(
     file: FileArgument,
     equation: Annotated[

@@ -6,11 +6,13 @@ from typing import Annotated
 import typer
 
 from .app import app, console
+from .compiled import keeps_compiled
 from .reading import Reading, open_data, reads_a_file
 
 
 @app.command()
 @reads_a_file
+@keeps_compiled
 def report(
     runs: Annotated[
         list[Path], typer.Argument(metavar="RUN...", help="Folders of evaluated runs.")

@@ -7,9 +7,11 @@ import typer
 
 from ..errors import SplatopError
 from .app import JsonOption, app, console, errors, print_json
+from .compiled import keeps_compiled
 
 
 @app.command()
+@keeps_compiled
 def reproduce(
     names: Annotated[
         list[str] | None,
@@ -39,7 +41,6 @@ def reproduce(
     from ..evaluate.reproduce import reproduce as reproduce_items
     from ..evaluate.runs import Size
 
-    _keep_compiled(out / "compiled")
     done = reproduce_items(
         names, out, preset=preset, size=Size(trajectories, steps, points), say=_say
     )
@@ -50,15 +51,6 @@ def reproduce(
         errors.print(f"left out: {problem}", style="bold red", markup=False, soft_wrap=True)
     if done.problems:
         raise typer.Exit(1)
-
-
-def _keep_compiled(folder: Path) -> None:
-    """Networks of one shape are trained on several benchmarks: compile each once."""
-    import jax
-
-    if getattr(jax.config, "jax_compilation_cache_dir", None) is None:
-        jax.config.update("jax_compilation_cache_dir", str(folder.absolute()))
-        jax.config.update("jax_persistent_cache_min_compile_time_secs", 0.5)
 
 
 def _say(message: str) -> None:

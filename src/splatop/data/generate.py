@@ -3,10 +3,10 @@
 import math
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
+from importlib.metadata import version
 from pathlib import Path
 
 import equinox as eqx
-import exponax
 import jax
 import jax.numpy as jnp
 import numpy as np
@@ -40,7 +40,7 @@ class _Plan:
             "seed": self.seed,
             "equation": self.benchmark.equation_text,
             "splatop_version": __version__,
-            "exponax_version": exponax.__version__,
+            "exponax_version": version("exponax"),
         }
 
 
