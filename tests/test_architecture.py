@@ -22,8 +22,8 @@ ROOMS = [
     ),
     *("encoders", "jets", "equation", "physics", "stability", "initial", "etdrk4", "solver"),
     *("benchmarks", "data", "identify", "operators", "surrogate", "ensemble", "numerics"),
-    *("tune", "model", "export", "estimate", "training", "evaluate", "fitted", "bench", "cli"),
-    "__main__",
+    *("tune", "model", "export", "estimate", "training", "evaluate", "report", "reproduce"),
+    *("fitted", "bench", "cli", "__main__"),
 ]
 
 

@@ -26,8 +26,8 @@ def demo(
     """Train a surrogate and an FNO on reduced Burgers, compare them over 200 steps, report."""
     from ..benchmarks import get_benchmark
     from ..evaluate import ReferenceTrajectories, evaluate_all, save_metrics
-    from ..evaluate.report import write_report
     from ..model import load_model
+    from ..report import write_report
     from ..training import Problem, preset, train
     from .data import progress_bar
     from .evaluate import print_metrics

@@ -136,7 +136,7 @@ def _evaluate_shipped(trajectories: int | None, *, json: bool, out: Path | None)
     """Freshly generated test data for every shipped model: measured now, recorded, published."""
     from ..evaluate.published import published_rollout
     from ..evaluate.shipped import remeasure
-    from ..evaluate.tables import number
+    from ..evaluate.written import plain
     from ..model import shipped_models
 
     several = []
@@ -156,10 +156,10 @@ def _evaluate_shipped(trajectories: int | None, *, json: bool, out: Path | None)
         alone = one.found.physics_alone
         table.add_row(
             one.name,
-            number(one.found.rl2_mean),
-            number(one.recorded_rl2),
-            number(alone.rl2_mean) if alone else "",
-            number(paper.rl2[0]) if paper else "",
+            plain(one.found.rl2_mean),
+            plain(one.recorded_rl2),
+            plain(alone.rl2_mean) if alone else "",
+            plain(paper.rl2[0]) if paper else "",
         )
     console.print(table)
 

@@ -32,7 +32,7 @@ def report(
     reading: Reading,
 ) -> None:
     """Write one HTML page about runs, complete in itself: open it from the file."""
-    from ..evaluate.report import write_report
+    from ..report import write_report
 
     if out is None:
         out = runs[0] / "report.html" if len(runs) == 1 else Path("report.html")

@@ -38,8 +38,8 @@ def reproduce(
             "expected the name of a table or figure, got none: `splatop reproduce --list` shows "
             "them, `splatop reproduce all` makes every one"
         )
-    from ..evaluate.reproduce import reproduce as reproduce_items
-    from ..evaluate.runs import Size
+    from ..reproduce.making import reproduce as reproduce_items
+    from ..reproduce.workshop import Size
 
     done = reproduce_items(
         names, out, preset=preset, size=Size(trajectories, steps, points), say=_say
@@ -58,7 +58,7 @@ def _say(message: str) -> None:
 
 
 def _print_list(json: bool) -> None:
-    from ..evaluate.catalogue import GROUPS, ITEMS
+    from ..reproduce.catalogue import GROUPS, ITEMS
 
     if json:
         print_json(

@@ -12,7 +12,7 @@ from ..model import Model, load_model
 from ..training.problem import reported_data
 from ..training.run_folder import CONFIG, read_json
 from .evaluation import STEPS
-from .reference import ReferenceTrajectories, SomeTrajectories
+from .on_demand import ReferenceTrajectories, SomeTrajectories
 
 
 def load_models(paths: list[str]) -> dict[str, Model]:
