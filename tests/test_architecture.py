@@ -9,13 +9,13 @@ PACKAGE = Path(splatop.__file__).parent
 
 # A room is a module or a folder directly below the package.
 ROOMS = """
-_version errors annotations domain grid derivative spectral stepper exponential integrators
+_version errors threads annotations domain grid derivative spectral stepper exponential integrators
 spaces gaussians render encoders jets
 equation etdrk4 physics stability initial walls solver
 benchmarks data identify operators surrogate ensemble registry description numerics
-tune model export estimate training evaluate fit_arguments fitted bench cli
+tune model export estimate training evaluate report reproduce fit_arguments fitted bench cli
 __main__
-""".split()
+""".split()  # noqa: SIM905
 
 
 def room(path: Path) -> str:

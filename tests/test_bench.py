@@ -45,7 +45,7 @@ def test_rendering_errors_are_as_claimed():
 
 
 def test_the_lattice_s_table(monkeypatch):
-    monkeypatch.setattr(bench, "LATTICE_CASES", (("advection2d", 0, 20),))
+    monkeypatch.setattr(bench.rendering, "LATTICE_CASES", (("advection2d", 0, 20),))
     found = bench.lattice(points=48, trajectories=1)
     assert found["lattice_advection2d_20_value_error_at_1.2h"] < 1e-4
     assert len(found) == 12

@@ -10,7 +10,7 @@ import pytest
 from splatop.benchmarks import get_benchmark
 from splatop.data import ArrayTrajectories
 from splatop.evaluate import ReferenceTrajectories, evaluate
-from splatop.evaluate.reference import SomeTrajectories
+from splatop.evaluate.on_demand import SomeTrajectories
 from splatop.stepper import rollout
 from splatop.training import Problem, preset, problem, train
 

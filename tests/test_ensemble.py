@@ -16,9 +16,9 @@ from splatop.ensemble import Ensemble
 from splatop.errors import SplatopError
 from splatop.evaluate import evaluate, load_metrics, save_metrics
 from splatop.evaluate.ablations import Ablation, ablate
-from splatop.evaluate.report import write_report
 from splatop.grid import Grid
 from splatop.model import Model, ensemble_of, load_model, save_model
+from splatop.report import write_report
 from splatop.stepper import rollout
 from splatop.training import Problem, preset, train
 from test_model import SPEC, field, made, spec_of

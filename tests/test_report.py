@@ -26,29 +26,30 @@ from splatop.data import ArrayTrajectories, save_trajectories
 from splatop.equation import EXAMPLES, latex_lines, parse_equation
 from splatop.errors import SplatopError
 from splatop.evaluate import ReferenceTrajectories, evaluate, load_metrics, save_metrics
-from splatop.evaluate.report import write_report
-from splatop.evaluate.report.axes import Axis, fitted_scale
-from splatop.evaluate.report.charts import Line, chart
-from splatop.evaluate.report.details import coefficients_section
-from splatop.evaluate.report.ellipses import packed_gaussians
-from splatop.evaluate.report.figures import Charts, error_section
-from splatop.evaluate.report.isosurface import isosurface
-from splatop.evaluate.report.learned import compare_with_dropped
-from splatop.evaluate.report.markup import embedded_json, tag
-from splatop.evaluate.report.mathml import mathml
-from splatop.evaluate.report.packing import (
+from splatop.evaluate.written import percent, typeset
+from splatop.grid import Grid
+from splatop.model import Model, ModelSpec, build_model, load_model, save_model
+from splatop.numerics import Numerics
+from splatop.report import write_report
+from splatop.report.charts import Line, chart
+from splatop.report.details import coefficients_section
+from splatop.report.ellipses import packed_gaussians
+from splatop.report.evaluated import EvaluatedRun, entries, read_runs
+from splatop.report.isosurface import isosurface
+from splatop.report.learned import compare_with_dropped
+from splatop.report.markup import embedded_json, tag
+from splatop.report.mathml import mathml
+from splatop.report.packing import (
     pack_bytes,
     quantise_field,
     quantise_signed,
     restore_signed,
     unpack_bytes,
 )
-from splatop.evaluate.report.playback import Playback, Rollout, play
-from splatop.evaluate.report.runs import Run, entries, read_runs
-from splatop.evaluate.report.words import number, percent, verdict
-from splatop.grid import Grid
-from splatop.model import Model, ModelSpec, build_model, load_model, save_model
-from splatop.numerics import Numerics
+from splatop.report.playback import Playback, Rollout, play
+from splatop.report.sections import Charts, error_section
+from splatop.report.ticks import Axis, fitted_scale
+from splatop.report.words import verdict
 from splatop.surrogate import Surrogate
 
 HOSTILE = "<script>alert(1)</script>"
@@ -247,7 +248,7 @@ def test_numbers_read_well():
         "180 %",
         "no finite value",
     ]
-    assert [number(x) for x in (0.0071, 57.3, -3e-9, 0.0, None)] == [
+    assert [typeset(x) for x in (0.0071, 57.3, -3e-9, 0.0, None)] == [
         "0.0071",
         "57",
         "−3.0 × 10⁻⁹",
@@ -314,7 +315,7 @@ def test_what_was_learned_is_compared_with_the_dropped_term(sign, surrogate_run)
         "test", 0, Grid((POINTS, POINTS), (1.0, 1.0)), 1.0, spec.fields, (0, 1), frames, {}, ()
     )
     metrics = load_metrics(surrogate_run)
-    held = Run("run", surrogate_run, Model(spec, stepper), metrics, {}, ())
+    held = EvaluatedRun("run", surrogate_run, Model(spec, stepper), metrics, {}, ())
     found = compare_with_dropped(held, playback, {})
     assert found is not None
     # The lattice's derivatives are within 1e-4 of spectral ones here.
@@ -347,7 +348,7 @@ def test_identified_coefficients_stand_beside_the_truth(surrogate_run):
 # ---- words ----
 
 
-def _run(surrogate_run: Path, **changes) -> Run:
+def _run(surrogate_run: Path, **changes) -> EvaluatedRun:
     held = read_runs([surrogate_run])[0]
     return replace(held, metrics=replace(held.metrics, **changes))
 

@@ -14,17 +14,19 @@ from splatop.benchmarks import BENCHMARKS, get_benchmark
 from splatop.cli import app
 from splatop.errors import SplatopError
 from splatop.evaluate import Metrics, ReferenceTrajectories, load_metrics, runs, save_metrics
-from splatop.evaluate.catalogue import GROUPS, ITEMS, UNKNOWN, matched, select, tenfold
-from splatop.evaluate.encoding import Encoding, encode_frame
-from splatop.evaluate.frames import Frames, rollout_frames
-from splatop.evaluate.reproduce import reproduce
-from splatop.evaluate.runs import SMOKE, Run, Size, Workshop
-from splatop.evaluate.snapshots import snapshot_figure
-from splatop.evaluate.style import RC, default_name, styled_in_order
-from splatop.evaluate.summary import describe_model
-from splatop.evaluate.tables import number, rollout_table, with_deviation
+from splatop.evaluate.averages import describe_model
+from splatop.evaluate.labels import default_name
+from splatop.evaluate.tables import rollout_table
+from splatop.evaluate.written import plain, with_deviation
 from splatop.model import Model, ModelSpec, build_model
 from splatop.numerics import Numerics
+from splatop.reproduce.catalogue import GROUPS, ITEMS, UNKNOWN, matched, select, tenfold
+from splatop.reproduce.encoding import Encoding, encode_frame
+from splatop.reproduce.frames import Frames, rollout_frames
+from splatop.reproduce.making import reproduce
+from splatop.reproduce.snapshots import snapshot_figure
+from splatop.reproduce.style import RC, styled_in_order
+from splatop.reproduce.workshop import SMOKE, PlannedRun, Size, Workshop
 
 STEPS, COUNT = 12, 3
 
@@ -43,7 +45,7 @@ def numerics(dims: int) -> Numerics:
     return Numerics("box", (5.0,), 0.0, (14,) * dims, 1)
 
 
-def made_up(run: Run, *, diverged: bool = False) -> Metrics:
+def made_up(run: PlannedRun, *, diverged: bool = False) -> Metrics:
     """Metrics as `splatop evaluate` writes them, with an error that grows like the step."""
     benchmark = get_benchmark(run.benchmark)
     points = SMOKE[benchmark.dims].points
@@ -122,20 +124,22 @@ def made_up(run: Run, *, diverged: bool = False) -> Metrics:
 class Shelf(Workshop):
     """A workshop that may read what is there and must not make anything."""
 
-    def model(self, run: Run) -> Model:
+    def model(self, run: PlannedRun) -> Model:
         raise AssertionError(f"nothing may be trained or loaded here, asked for {run.folder}")
 
 
-def all_runs() -> list[Run]:
+def all_runs() -> list[PlannedRun]:
     chosen = [run for name in BENCHMARKS for run in matched(name)]
     chosen += [*tenfold("burgers2d"), *tenfold(UNKNOWN)]
-    chosen += [Run(UNKNOWN, "fno", {"conditioned": "false"})]
-    chosen += [Run(UNKNOWN, "fno", {"tenfold": "true", "conditioned": "false"})]
-    chosen += [Run("burgers2d", settings={"filter": "none"}, label="Surrogate without filter")]
+    chosen += [PlannedRun(UNKNOWN, "fno", {"conditioned": "false"})]
+    chosen += [PlannedRun(UNKNOWN, "fno", {"tenfold": "true", "conditioned": "false"})]
+    chosen += [
+        PlannedRun("burgers2d", settings={"filter": "none"}, label="Surrogate without filter")
+    ]
     return chosen
 
 
-def frames_of(run: Run, steps: list[int]) -> Frames:
+def frames_of(run: PlannedRun, steps: list[int]) -> Frames:
     benchmark = get_benchmark(run.benchmark)
     points = SMOKE[benchmark.dims].points
     x = np.sin(2 * np.pi * (np.arange(points) / points + 0.01 * len(run.folder)))
@@ -175,7 +179,7 @@ def shelf(tmp_path_factory) -> Path:
     Encoding(
         field, np.full((4, 2), 0.5), np.tile(1e-2 * np.eye(2), (4, 1, 1)), np.arange(4.0),
         field, field, field, "lattice",
-    ).save(shop.path(Run("burgers2d")) / "encoding.npz")  # fmt: skip
+    ).save(shop.path(PlannedRun("burgers2d")) / "encoding.npz")  # fmt: skip
     return out
 
 
@@ -231,15 +235,19 @@ def test_numbers_are_written_to_be_read():
     assert with_deviation(0.052, 0.014) == "0.0520 ± 0.0140"
     assert with_deviation(44.751, 1.9) == "44.75 ± 1.90"
     assert with_deviation(3.14e-5, 2e-6) == "3.1e-05 ± 2e-06"
-    assert with_deviation(None, None) == number(None) == "-"
-    assert number(0.0031) == "0.0031"
-    assert number(7e-4) == "7.0e-04"
-    assert number(0.0) == "0"
+    assert with_deviation(None, None) == plain(None) == "-"
+    assert plain(0.0031) == "0.0031"
+    assert plain(7e-4) == "7.0e-04"
+    assert plain(0.0) == "0"
 
 
 def test_each_method_has_one_colour_and_a_variant_another():
-    several = [made_up(Run("burgers2d", kind)) for kind in ("resnet", "fno", "unet", "surrogate")]
-    bare = made_up(Run("burgers2d", settings={"filter": "none"}, label="Surrogate without filter"))
+    several = [
+        made_up(PlannedRun("burgers2d", kind)) for kind in ("resnet", "fno", "unet", "surrogate")
+    ]
+    bare = made_up(
+        PlannedRun("burgers2d", settings={"filter": "none"}, label="Surrogate without filter")
+    )
     styled = styled_in_order([bare, *several])
     names = [metrics.name for metrics, _ in styled]
     assert names == ["Surrogate", "Surrogate without filter", "FNO", "U-Net", "ResNet"]
@@ -249,7 +257,7 @@ def test_each_method_has_one_colour_and_a_variant_another():
 
 
 def test_metrics_of_another_size_are_measured_again(tmp_path, monkeypatch):
-    run = Run("burgers2d", "fno")
+    run = PlannedRun("burgers2d", "fno")
     shop = Workshop(tmp_path, "smoke", Size(COUNT, STEPS))
     shop.path(run).mkdir()
     save_metrics(shop.path(run) / "metrics.json", made_up(run))
@@ -280,7 +288,7 @@ def test_what_is_missing_is_trained_with_the_preset_and_continued(tmp_path, monk
     held = tiny_model()
     monkeypatch.setattr(runs, "load_model", lambda path: held)
     shop = Workshop(tmp_path, "smoke")
-    run = Run("burgers2d", "unet", {"tenfold": "true"})
+    run = PlannedRun("burgers2d", "unet", {"tenfold": "true"})
     with pytest.raises(SplatopError, match="stopped at step 3"):
         shop.model(run)
     assert shop.model(run) is held
@@ -297,7 +305,7 @@ def test_a_run_that_fails_is_left_out_and_reported(shelf, tmp_path, monkeypatch)
     monkeypatch.setattr(runs, "train", train)
     folder = tmp_path / "smoke" / "runs"
     for kind in ("surrogate", "fno"):
-        name = Run("burgers2d", kind).folder
+        name = PlannedRun("burgers2d", kind).folder
         (folder / name).mkdir(parents=True)
         content = (shelf / "smoke" / "runs" / name / "metrics.json").read_text()
         (folder / name / "metrics.json").write_text(content)

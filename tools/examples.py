@@ -24,6 +24,7 @@ from splatop.data import ArrayTrajectories
 from splatop.data.atomic import complete_or_absent
 from splatop.equation import EXAMPLES, Example
 from splatop.evaluate import evaluate_all
+from splatop.evaluate.written import plain
 from splatop.grid import Grid
 from splatop.model import Model
 from splatop.solver import solve_trajectories
@@ -165,9 +166,7 @@ def example_results(
 
 
 def number(value: float | None) -> str:
-    if value is None:
-        return "diverged"
-    return f"{value:.2g}" if value >= 1e-3 else f"{value:.1e}"
+    return plain(value, 2, missing="diverged")
 
 
 def beats(one: float | None, other: float | None) -> bool:

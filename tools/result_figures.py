@@ -10,9 +10,10 @@ from matplotlib.figure import Figure
 
 from splatop.data.atomic import complete_or_absent
 from splatop.evaluate import Metrics, load_metrics
-from splatop.evaluate.figures import rollout_grid, spectra_grid, styled
+from splatop.evaluate.labels import default_name
 from splatop.evaluate.published import published_representation, published_rollout
-from splatop.evaluate.style import RC, default_name
+from splatop.reproduce.plots import rollout_grid, spectra_grid, styled
+from splatop.reproduce.style import RC
 
 PUBLISHED_COLOUR = "#777777"
 

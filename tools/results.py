@@ -7,6 +7,7 @@ from result_figures import draw_all
 from splatop.benchmarks import BENCHMARKS, get_benchmark
 from splatop.evaluate import load_metrics
 from splatop.evaluate.published import published_representation, published_rollout
+from splatop.evaluate.written import plain
 from splatop.model import SHIPPED, load_model
 
 ROOT = Path(__file__).resolve().parent.parent
@@ -18,9 +19,7 @@ BEGIN, END = "<!-- results:begin -->", "<!-- results:end -->"
 
 
 def number(value: float | None, digits: int = 2) -> str:
-    if value is None:
-        return "diverged"
-    return f"{value:.{digits}g}" if value >= 1e-3 else f"{value:.{digits - 1}e}"
+    return plain(value, digits, scientific=digits, missing="diverged")
 
 
 def table(header: list[str], rows: list[list[str]]) -> str:

@@ -1,79 +1,133 @@
-"""splatop: physics-integrated operator learning on Gaussian-splatting representations."""
+"""splatop: physics-integrated operator learning on Gaussian-splatting representations.
 
-import os as _os
-from typing import TYPE_CHECKING, Any
+The public names are imported when they are first asked for: `import splatop` and `splatop --help`
+cost next to nothing, and what a script does not use it does not wait for.
+"""
 
-# Factorising a few hundred unknowns, OpenBLAS with two threads spends its time waiting for the
-# other one: a hundredfold on a busy machine. It reads this when it is loaded; XLA is not concerned.
-_os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
+from importlib import import_module as _import_module
+from typing import TYPE_CHECKING
+from typing import Any as _Any
 
 from ._version import __version__ as __version__
-from .benchmarks import BENCHMARKS as BENCHMARKS
-from .benchmarks import Benchmark as Benchmark
-from .benchmarks import get_benchmark as get_benchmark
-from .data import ArrayTrajectories as ArrayTrajectories
-from .data import Trajectories as Trajectories
-from .data import generate as generate
-from .data import open_trajectories as open_trajectories
-from .data import save_trajectories as save_trajectories
-from .derivative import Derivative as Derivative
-from .derivative import gradient as gradient
-from .derivative import laplacian as laplacian
-from .derivative import partial as partial
-from .encoders import Encoder as Encoder
-from .encoders import LatticeEncoder as LatticeEncoder
-from .encoders import UNetEncoder as UNetEncoder
-from .ensemble import Ensemble as Ensemble
-from .equation import Equation as Equation
-from .equation import Term as Term
-from .equation import parse_equation as parse_equation
-from .errors import SplatopError as SplatopError
-from .export import export_model as export_model
-from .gaussians import Gaussians as Gaussians
-from .grid import Grid as Grid
-from .identify import identify as identify
-from .integrators import RK4 as RK4
-from .integrators import Integrator as Integrator
-from .jets import FiniteDifferenceJets as FiniteDifferenceJets
-from .jets import Jet as Jet
-from .jets import JetProvider as JetProvider
-from .jets import SpectralJets as SpectralJets
-from .jets import SplatJets as SplatJets
-from .model import Model as Model
-from .model import load_model as load
-from .model import save_model as save
-from .numerics import Numerics as Numerics
-from .numerics import build_physics as build_physics
-from .operators import FNO as FNO
-from .operators import Conditioning as Conditioning
-from .physics import EmbeddedPhysics as EmbeddedPhysics
-from .registry import register as register
-from .render import DenseRenderer as DenseRenderer
-from .render import FourierRenderer as FourierRenderer
-from .render import LocalRenderer as LocalRenderer
-from .render import Renderer as Renderer
-from .spectral import BoxFilter as BoxFilter
-from .spectral import Filter as Filter
-from .spectral import PassThrough as PassThrough
-from .spectral import SharpFilter as SharpFilter
-from .spectral import SmoothFilter as SmoothFilter
-from .stepper import Stepper as Stepper
-from .stepper import rollout as rollout
-from .surrogate import Surrogate as Surrogate
-from .training import Problem as Problem
-from .training import Settings as Settings
-from .training import train as train
-from .tune import choose_numerics as choose_numerics
 
-if TYPE_CHECKING:
+if TYPE_CHECKING:  # what type checkers and editors read; `_HOMES` is what Python reads
+    from .benchmarks import BENCHMARKS as BENCHMARKS
+    from .benchmarks import Benchmark as Benchmark
+    from .benchmarks import get_benchmark as get_benchmark
+    from .data import ArrayTrajectories as ArrayTrajectories
+    from .data import Trajectories as Trajectories
+    from .data import generate as generate
+    from .data import open_trajectories as open_trajectories
+    from .data import save_trajectories as save_trajectories
+    from .derivative import Derivative as Derivative
+    from .derivative import gradient as gradient
+    from .derivative import laplacian as laplacian
+    from .derivative import partial as partial
+    from .domain import Axis as Axis
+    from .domain import Condition as Condition
+    from .domain import Domain as Domain
+    from .encoders import Encoder as Encoder
+    from .encoders import LatticeEncoder as LatticeEncoder
+    from .encoders import UNetEncoder as UNetEncoder
+    from .ensemble import Ensemble as Ensemble
+    from .equation import Equation as Equation
+    from .equation import Term as Term
+    from .equation import parse_equation as parse_equation
+    from .errors import SplatopError as SplatopError
+    from .export import export_model as export_model
     from .fitted import Fitted as Fitted
     from .fitted import fit as fit
+    from .gaussians import Gaussians as Gaussians
+    from .grid import Grid as Grid
+    from .identify import identify as identify
+    from .integrators import ETDRK4 as ETDRK4
+    from .integrators import RK4 as RK4
+    from .integrators import Integrator as Integrator
+    from .jets import FiniteDifferenceJets as FiniteDifferenceJets
+    from .jets import Jet as Jet
+    from .jets import JetProvider as JetProvider
+    from .jets import SpectralJets as SpectralJets
+    from .jets import SplatJets as SplatJets
+    from .model import Model as Model
+    from .model import load_model as load
+    from .model import save_model as save
+    from .numerics import Numerics as Numerics
+    from .numerics import build_physics as build_physics
+    from .operators import FNO as FNO
+    from .operators import Conditioning as Conditioning
+    from .physics import EmbeddedPhysics as EmbeddedPhysics
+    from .registry import register as register
+    from .render import DenseRenderer as DenseRenderer
+    from .render import FourierRenderer as FourierRenderer
+    from .render import LocalRenderer as LocalRenderer
+    from .render import Renderer as Renderer
+    from .spaces import BoxSpace as BoxSpace
+    from .spectral import BoxFilter as BoxFilter
+    from .spectral import Filter as Filter
+    from .spectral import PassThrough as PassThrough
+    from .spectral import SharpFilter as SharpFilter
+    from .spectral import SmoothFilter as SmoothFilter
+    from .stepper import Stepper as Stepper
+    from .stepper import rollout as rollout
+    from .surrogate import Surrogate as Surrogate
+    from .training import Problem as Problem
+    from .training import Settings as Settings
+    from .training import train as train
+    from .tune import choose_numerics as choose_numerics
+    from .walls import WallPhysics as WallPhysics
+
+# The public names by the module that defines them; `new=old` is `import old as new`.
+_HOMES = {
+    "benchmarks": "BENCHMARKS Benchmark get_benchmark",
+    "data": "ArrayTrajectories Trajectories generate open_trajectories save_trajectories",
+    "derivative": "Derivative gradient laplacian partial",
+    "domain": "Axis Condition Domain",
+    "encoders": "Encoder LatticeEncoder UNetEncoder",
+    "ensemble": "Ensemble",
+    "equation": "Equation parse_equation Term",
+    "errors": "SplatopError",
+    "export": "export_model",
+    "fitted": "Fitted fit",
+    "gaussians": "Gaussians",
+    "grid": "Grid",
+    "identify": "identify",
+    "integrators": "ETDRK4 Integrator RK4",
+    "jets": "FiniteDifferenceJets Jet JetProvider SpectralJets SplatJets",
+    "model": "Model load=load_model save=save_model",
+    "numerics": "Numerics build_physics",
+    "operators": "Conditioning FNO",
+    "physics": "EmbeddedPhysics",
+    "registry": "register",
+    "render": "DenseRenderer FourierRenderer LocalRenderer Renderer",
+    "spaces": "BoxSpace",
+    "spectral": "BoxFilter Filter PassThrough SharpFilter SmoothFilter",
+    "stepper": "Stepper rollout",
+    "surrogate": "Surrogate",
+    "training": "Problem Settings train",
+    "tune": "choose_numerics",
+    "walls": "WallPhysics",
+}
+_PUBLIC = {
+    name.partition("=")[0]: (module, name.rpartition("=")[2])
+    for module, names in _HOMES.items()
+    for name in names.split()
+}
+__all__ = ["__version__", *_PUBLIC]  # pyright: ignore[reportUnsupportedDunderAll]
 
 
-def __getattr__(name: str) -> Any:
-    """`fit`, when it is asked for: it brings matplotlib, which all else does without."""
-    if name in ("fit", "Fitted"):
-        from . import fitted
-
-        return getattr(fitted, name)
+def __getattr__(name: str) -> _Any:
+    """A public name or a module, imported the first time that it is asked for (PEP 562)."""
+    if name in _PUBLIC:
+        module, original = _PUBLIC[name]
+        globals()[name] = getattr(_import_module(f".{module}", __name__), original)
+        return globals()[name]
+    try:
+        return _import_module(f".{name}", __name__)
+    except ModuleNotFoundError as missing:
+        if missing.name != f"{__name__}.{name}":
+            raise
     raise AttributeError(f"module 'splatop' has no attribute '{name}'")
+
+
+def __dir__() -> list[str]:
+    return sorted({*globals(), *__all__})

@@ -4,9 +4,16 @@ import difflib
 import os
 from collections.abc import Iterable
 from decimal import Decimal
+from typing import TYPE_CHECKING, Any
 
-import jax.core
-import numpy as np
+# The command line raises these errors, and says its version and its help, without JAX and numpy.
+if TYPE_CHECKING:
+    import jax
+    import numpy as np
+
+    Values = jax.Array | np.ndarray
+else:
+    Values = Any
 
 
 class SplatopError(ValueError):
@@ -25,12 +32,12 @@ def unknown_name(kind: str, name: str, valid: Iterable[str]) -> SplatopError:
 
 def is_concrete(array: object) -> bool:
     """Whether values can be looked at, i.e. we are not inside `jit`, `vmap` or `grad`."""
+    import jax
+
     return not isinstance(array, jax.core.Tracer)
 
 
-def check_field(
-    u: jax.Array | np.ndarray, *, dims: int | None = None, channels: int | None = None
-) -> None:
+def check_field(u: Values, *, dims: int | None = None, channels: int | None = None) -> None:
     """Refuse a field `(C, *N)` of wrong rank or channel count, or with values not finite.
 
     The values are checked only outside `jit`.
@@ -51,8 +58,10 @@ def check_field(
         check_finite(u)
 
 
-def check_finite(u: jax.Array | np.ndarray, name: str = "u") -> None:
+def check_finite(u: Values, name: str = "u") -> None:
     """Refuse NaN and infinity, saying how many there are and where the first one is."""
+    import numpy as np
+
     bad = ~np.isfinite(np.asarray(u))
     if bad.any():
         first = tuple(int(i) for i in np.argwhere(bad)[0])

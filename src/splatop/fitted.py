@@ -20,15 +20,15 @@ from .equation import Equation
 from .equation.text import check_number
 from .errors import SplatopError, check_field, check_finite, is_concrete, unknown_name
 from .evaluate import Metrics, evaluate
-from .evaluate.report import Report, write_report
-from .evaluate.report.runs import Run, StageHistory, read_history
 from .fit_arguments import described_terms, equation_text, fields_of, settings_of
 from .grid import Grid
 from .identify import Identified, identify_trajectories
 from .model import Model, save_model
 from .spectral import Field
 from .stepper import Coefficients, Stepper, rollout
+from .threads import one_blas_thread
 from .training import Problem, train
+from .training.history import StageHistory, read_history
 from .training.loop import Reporter, silent
 from .training.prepare import Say
 from .training.run_folder import CONFIG, HISTORY, MODEL, read_json
@@ -36,10 +36,12 @@ from .training.run_folder import CONFIG, HISTORY, MODEL, read_json
 if TYPE_CHECKING:
     import xarray as xr
 
+    from .report import Report
+
     Data = np.ndarray | jax.Array | xr.Dataset | xr.DataArray | Trajectories | str | Path
     State = np.ndarray | jax.Array | xr.Dataset | xr.DataArray
 else:
-    Data = State = Any
+    Data = State = Report = Any
 
 
 def fit(
@@ -199,6 +201,7 @@ class Fitted:
         states, batched = self._checked(u)
         return self._like(_step(self.stepper, states, own, batched), u)
 
+    @one_blas_thread()
     def rollout(self, u0: State, steps: int, coefficients: Coefficients | None = None) -> Any:
         """The `steps` states `(T, C, *N)` that follow `u0`, or `(B, T, C, *N)` of a batch.
 
@@ -256,9 +259,12 @@ class Fitted:
         self, path: str | Path, data: Data | None = None, *, steps: int | None = None
     ) -> Report:
         """Write the HTML page about rollouts of `data`, or of what was held out from training."""
+        from .report import write_report  # with matplotlib, which all else does without
+        from .report.evaluated import EvaluatedRun
+
         test = self.test if data is None else self._as_trajectories(data)
         metrics = self.evaluate(test, steps=steps)
-        run = Run("fit", Path("."), self.model, metrics, dict(self.config), self.history)
+        run = EvaluatedRun("fit", Path("."), self.model, metrics, dict(self.config), self.history)
         return write_report([run], path, data=test)
 
     def save(self, path: str | Path) -> Path:

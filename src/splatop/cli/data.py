@@ -2,22 +2,24 @@
 
 import contextlib
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import replace
 from pathlib import Path
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
 
-from .. import data
-from ..benchmarks import BENCHMARKS, Benchmark, get_benchmark
-from ..domain import Domain
-from ..equation import domain_from_text, parse_coefficients, parse_valued_equation
 from ..errors import SplatopError
-from ..grid import Grid
 from .app import JsonOption, app, console, errors, print_json
 from .reading import Reading, numbers, open_data, reads_a_file
+
+if TYPE_CHECKING:
+    from ..benchmarks import Benchmark
+    from ..domain import Domain
+    from ..grid import Grid
+else:
+    Benchmark = Domain = Grid = Any
 
 MOST_POINTS = 10**9
 FileArgument = Annotated[Path, typer.Argument(metavar="FILE", help="A file of trajectories.")]
@@ -26,6 +28,8 @@ FileArgument = Annotated[Path, typer.Argument(metavar="FILE", help="A file of tr
 @app.command()
 def benchmarks(json: JsonOption = False) -> None:
     """List the benchmarks with their equation and parameters."""
+    from ..benchmarks import BENCHMARKS
+
     if json:
         print_json([_describe(benchmark) for benchmark in BENCHMARKS.values()])
         return
@@ -95,6 +99,10 @@ def generate(
     ] = None,
 ) -> None:
     """Write reference trajectories of a benchmark, or of an equation of your own."""
+    from .. import data
+    from ..benchmarks import get_benchmark
+    from ..equation import parse_coefficients, parse_valued_equation
+
     if (benchmark is None) == (equation is None):
         raise SplatopError(
             "expected a benchmark or --equation to generate data of, "
@@ -152,6 +160,8 @@ def _box(
     lengths: tuple[float, ...],
     origin: tuple[float, ...] | None,
 ) -> Grid:
+    from ..grid import Grid
+
     if len(lengths) not in (1, dims):
         raise SplatopError(f"expected one length, or {dims} of them, got {len(lengths)}")
     return Grid(
@@ -165,6 +175,9 @@ def _edges(
     boundary: str | None, sampling: str | None, grid: Grid, fields: tuple[str, ...]
 ) -> tuple[Domain | None, Grid]:
     """The domain that a text states, and the grid with points where they are asked for."""
+    from .. import data
+    from ..equation import domain_from_text
+
     if boundary is None:
         if sampling is not None:
             raise SplatopError("expected --sampling with --boundary, got it for a periodic box")
@@ -213,6 +226,8 @@ def inspect(
     reading: Reading,
 ) -> None:
     """Say what a file holds: fields, grid, ranges, spectrum, frames that are not finite."""
+    from .. import data
+
     with open_data(file, reading) as trajectories:
         with progress_bar("reading") as progress:
             summary = data.summarize(trajectories, progress=progress)
@@ -236,6 +251,8 @@ def convert(
     reading: Reading,
 ) -> None:
     """Write a file of any format that is read as HDF5 in the layout of The Well."""
+    from .. import data
+
     _check_output(out)
     started = time.perf_counter()
     with (
@@ -247,7 +264,7 @@ def convert(
 
 
 @contextlib.contextmanager
-def progress_bar(description: str) -> Iterator[data.Progress]:
+def progress_bar(description: str) -> Iterator[Callable[[int, int], None]]:
     """A bar on standard error, if it is a terminal, moved by calls with (done, total)."""
     bar = Progress(
         TextColumn("{task.description}"),
@@ -304,6 +321,8 @@ def _check_output(out: Path) -> None:
 
 
 def _report_written(out: Path, started: float) -> None:
+    from .. import data
+
     with data.open_trajectories(out) as written:
         shape = " x ".join(map(str, written.shape))
     size, seconds = out.stat().st_size / 1e6, time.perf_counter() - started

@@ -7,6 +7,7 @@ from typing import Annotated
 import typer
 
 from .app import app, console
+from .compiled import keeps_compiled
 
 BENCHMARK = "burgers2d"
 # Reduced Burgers: 64² points, 32 trajectories; the same data, loss, batch and about as many
@@ -18,14 +19,15 @@ TEST_STEPS = 200
 
 
 @app.command()
+@keeps_compiled
 def demo(
     out: Annotated[Path, typer.Option(help="The folder to write.")] = Path("demo"),
 ) -> None:
     """Train a surrogate and an FNO on reduced Burgers, compare them over 200 steps, report."""
     from ..benchmarks import get_benchmark
     from ..evaluate import ReferenceTrajectories, evaluate_all, save_metrics
-    from ..evaluate.report import write_report
     from ..model import load_model
+    from ..report import write_report
     from ..training import Problem, preset, train
     from .data import progress_bar
     from .evaluate import print_metrics

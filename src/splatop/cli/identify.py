@@ -3,25 +3,29 @@
 import math
 import time
 from collections import Counter
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
-import numpy as np
 import typer
 from rich.table import Table
 
-from ..benchmarks import BENCHMARKS
-from ..data import ArrayTrajectories, Trajectories
-from ..equation import Equation, parse_coefficients, parse_equation
 from ..errors import SplatopError, unknown_name
 from .app import JsonOption, app, console, print_json
+from .compiled import keeps_compiled
 from .data import FileArgument, progress_bar
 from .reading import Reading, open_data, reads_a_file
+
+if TYPE_CHECKING:
+    from ..data import Trajectories
+    from ..equation import Equation
+else:
+    Trajectories = Equation = Any
 
 _ROWS = 30
 
 
 @app.command()
 @reads_a_file
+@keeps_compiled
 def identify(
     file: FileArgument,
     equation: Annotated[
@@ -65,6 +69,7 @@ def identify(
     reading: Reading,
 ) -> None:
     """Identify coefficients from frames, with 95 % intervals and whether to trust them."""
+    from ..equation import parse_coefficients
     from ..identify import chosen_frames, identify_trajectories
 
     with open_data(file, reading) as opened:
@@ -114,6 +119,8 @@ def identify(
 
 def _unknown(text: str | None) -> tuple[list[str], dict[str, float]]:
     """The names, and values to start from, of which there is one for every name or for none."""
+    from ..equation import parse_coefficients
+
     parts = [part.strip() for part in (text or "").split(",") if part.strip()]
     given = [part for part in parts if "=" in part]
     if given and len(given) < len(parts):
@@ -136,6 +143,9 @@ def _frames(text: str | None) -> int | str | None:
 
 
 def _equation(text: str | None, data: Trajectories, unknown: tuple[str, ...]) -> Equation:
+    from ..benchmarks import BENCHMARKS
+    from ..equation import parse_equation
+
     if text is None:
         text = str(data.attributes.get("benchmark", "") or data.attributes.get("equation", ""))
         if not text:
@@ -151,6 +161,9 @@ def _equation(text: str | None, data: Trajectories, unknown: tuple[str, ...]) ->
 
 def _selected(data: Trajectories, count: int | None, *, noise: tuple[float, int]) -> Trajectories:
     """The data itself, or a copy of some trajectories with noise added."""
+    import numpy as np
+
+    from ..data import ArrayTrajectories
     from ..identify import add_noise
 
     level, seed = noise
@@ -176,6 +189,8 @@ def _selected(data: Trajectories, count: int | None, *, noise: tuple[float, int]
 
 def _summary(found: list, data: Trajectories) -> dict[str, Any]:
     """Estimates, intervals and errors, in the form of the JSON."""
+    import numpy as np
+
     rows, diagnostics = [], []
     for index, one in enumerate(found):
         true = data.trajectory_coefficients(index)

@@ -3,12 +3,16 @@
 import functools
 import inspect
 from collections.abc import Callable
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from .. import data
 from ..errors import SplatopError
+
+if TYPE_CHECKING:
+    from ..data import Trajectories
+else:
+    Trajectories = Any
 
 # Options of a command line, as they came, by name.
 Reading = dict[str, Any]
@@ -115,9 +119,11 @@ def arguments(reading: Reading) -> dict[str, Any]:
     return {name: value for name, value in asked.items() if value is not None}
 
 
-def open_data(file: Any, reading: Reading) -> data.Trajectories:
+def open_data(file: Any, reading: Reading) -> Trajectories:
     """Open a file with the options as they come from the command line."""
-    return data.open_trajectories(file, **arguments(reading))
+    from ..data import open_trajectories
+
+    return open_trajectories(file, **arguments(reading))
 
 
 def _names(text: str | None) -> list[str] | None:

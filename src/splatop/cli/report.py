@@ -6,11 +6,13 @@ from typing import Annotated
 import typer
 
 from .app import app, console
+from .compiled import keeps_compiled
 from .reading import Reading, open_data, reads_a_file
 
 
 @app.command()
 @reads_a_file
+@keeps_compiled
 def report(
     runs: Annotated[
         list[Path], typer.Argument(metavar="RUN...", help="Folders of evaluated runs.")
@@ -30,7 +32,7 @@ def report(
     reading: Reading,
 ) -> None:
     """Write one HTML page about runs, complete in itself: open it from the file."""
-    from ..evaluate.report import write_report
+    from ..report import write_report
 
     if out is None:
         out = runs[0] / "report.html" if len(runs) == 1 else Path("report.html")

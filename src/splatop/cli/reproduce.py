@@ -3,17 +3,15 @@
 from pathlib import Path
 from typing import Annotated
 
-import jax
 import typer
 
 from ..errors import SplatopError
-from ..evaluate.catalogue import GROUPS, ITEMS
-from ..evaluate.reproduce import reproduce as reproduce_items
-from ..evaluate.runs import Size
 from .app import JsonOption, app, console, errors, print_json
+from .compiled import keeps_compiled
 
 
 @app.command()
+@keeps_compiled
 def reproduce(
     names: Annotated[
         list[str] | None,
@@ -40,7 +38,9 @@ def reproduce(
             "expected the name of a table or figure, got none: `splatop reproduce --list` shows "
             "them, `splatop reproduce all` makes every one"
         )
-    _keep_compiled(out / "compiled")
+    from ..reproduce.making import reproduce as reproduce_items
+    from ..reproduce.workshop import Size
+
     done = reproduce_items(
         names, out, preset=preset, size=Size(trajectories, steps, points), say=_say
     )
@@ -53,18 +53,13 @@ def reproduce(
         raise typer.Exit(1)
 
 
-def _keep_compiled(folder: Path) -> None:
-    """Networks of one shape are trained on several benchmarks: compile each once."""
-    if getattr(jax.config, "jax_compilation_cache_dir", None) is None:
-        jax.config.update("jax_compilation_cache_dir", str(folder.absolute()))
-        jax.config.update("jax_persistent_cache_min_compile_time_secs", 0.5)
-
-
 def _say(message: str) -> None:
     errors.print(message, style="dim", markup=False, highlight=False, soft_wrap=True)
 
 
 def _print_list(json: bool) -> None:
+    from ..reproduce.catalogue import GROUPS, ITEMS
+
     if json:
         print_json(
             [

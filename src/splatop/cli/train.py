@@ -15,6 +15,7 @@ from rich.progress import (
 
 from ..errors import SplatopError
 from .app import JsonOption, app, console, print_json
+from .compiled import keeps_compiled
 from .reading import Reading, arguments, open_data, reads_a_file
 
 Benchmark = Annotated[str | None, typer.Argument(help="A benchmark (see `splatop benchmarks`).")]
@@ -90,6 +91,7 @@ class TrainingProgress:
 
 @app.command()
 @reads_a_file
+@keeps_compiled
 def train(
     benchmark: Benchmark = None,
     *,
@@ -221,6 +223,7 @@ def tune(
 
 @app.command()
 @reads_a_file
+@keeps_compiled
 def rollout(
     model: Annotated[str, typer.Argument(help="A run folder, a .safetensors file or a name.")],
     *,

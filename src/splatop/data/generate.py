@@ -3,11 +3,11 @@
 import math
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
+from importlib.metadata import version
 from pathlib import Path
 from typing import Any
 
 import equinox as eqx
-import exponax
 import jax
 import jax.numpy as jnp
 import numpy as np
@@ -42,7 +42,7 @@ class _Plan:
             "seed": self.seed,
             "equation": self.benchmark.equation_text,
             "splatop_version": __version__,
-            "exponax_version": exponax.__version__,
+            "exponax_version": version("exponax"),
         }
 
 

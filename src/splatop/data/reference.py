@@ -9,7 +9,6 @@ from functools import lru_cache
 from typing import Any
 
 import equinox as eqx
-import exponax
 import jax
 import jax.numpy as jnp
 import numpy as np
@@ -115,6 +114,8 @@ def initial_state(benchmark: Benchmark, key: PRNGKeyArray) -> Field:
 
     exponax draws other series on other grids: they are drawn on one and carried to the benchmark's.
     """
+    import exponax  # with matplotlib, a second that most commands do without
+
     series = exponax.ic.RandomTruncatedFourierSeries(
         benchmark.dims, cutoff=benchmark.initial_cutoff, max_one=True
     )
@@ -180,6 +181,8 @@ def _built(kind, grid, dt, rates, _x64):
 
 
 def _build(kind: type[Term], grid: Grid, dt: float, rates: tuple[Any, Any]):
+    import exponax
+
     box: tuple[Any, ...] = (grid.dims, grid.lengths[0], grid.points[0], dt)
     if len(set(grid.points)) > 1 or len(set(grid.lengths)) > 1:
         raise SplatopError(f"expected a square box with equal points per axis, got {grid}")

@@ -9,7 +9,7 @@ from ..data import Trajectories
 from ..errors import SplatopError
 from ..identify import Identified, identify_trajectories
 from ..model import Model
-from .reference import SomeTrajectories
+from .on_demand import SomeTrajectories
 
 # The paper observes seven frames of each trajectory before it predicts (appendix D).
 CALIBRATION_FRAMES = 7

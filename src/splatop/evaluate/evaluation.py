@@ -17,14 +17,15 @@ from ..errors import SplatopError, unknown_name
 from ..model import Model
 from ..spectral import Field
 from ..stepper import Coefficients, Stepper
+from ..threads import one_blas_thread
+from .averages import Record, ReferenceRange, summarise
 from .coefficients import all_identified_coefficients
 from .cost import step_cost
+from .labels import LABELS, default_name
 from .metrics import FrameStatistics, frame_statistics
 from .representation import describe_representation
 from .results import Metrics
 from .spread import SpreadRecord, advance_members
-from .style import LABELS, default_name
-from .summary import Record, ReferenceRange, summarise
 
 STEPS = 200
 EXTRAS = ("physics alone", "cost", "representation")
@@ -52,6 +53,7 @@ def evaluate(
     return found[name]
 
 
+@one_blas_thread()
 def evaluate_all(
     models: Mapping[str, Model],
     trajectories: Trajectories,

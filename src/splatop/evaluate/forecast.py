@@ -11,6 +11,7 @@ from ..data import Trajectories, open_trajectories
 from ..data.well_writer import Layout, writing
 from ..errors import SplatopError
 from ..model import Model
+from ..threads import one_blas_thread
 from .coefficients import identified_coefficients
 from .evaluation import check_model_fits
 
@@ -18,6 +19,7 @@ from .evaluation import check_model_fits
 _CHUNK = 50
 
 
+@one_blas_thread()
 def forecast(
     model: Model,
     data: str | Path | Trajectories,

@@ -8,7 +8,7 @@ from ..benchmarks import get_benchmark
 from ..data import Progress
 from ..model import load_model, shipped_models
 from .evaluation import evaluate
-from .reference import ReferenceTrajectories
+from .on_demand import ReferenceTrajectories
 from .results import Metrics, load_metrics
 
 

@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from ..data.atomic import write_whole
+from .labels import benchmark_label, method_label
 from .published import (
     PublishedRollout,
     published_identification,
@@ -16,7 +17,7 @@ from .published import (
     published_rollout,
 )
 from .results import Metrics, divergence_text, measured_on
-from .style import benchmark_label, method_label
+from .written import parameter_count, plain, with_deviation
 
 PUBLISHED = "Rows marked published are the paper's numbers, not measured here."
 
@@ -57,31 +58,6 @@ def _line(cells: Iterable[str]) -> str:
     return "| " + " | ".join(cell.replace("|", "\\|") for cell in cells) + " |"
 
 
-def number(value: float | None, digits: int = 3) -> str:
-    """A number that fits a table: fixed where it is readable, else with an exponent."""
-    if value is None:
-        return "-"
-    if value == 0:
-        return "0"
-    return f"{value:.{digits}g}" if 1e-3 <= abs(value) < 1e4 else f"{value:.{digits - 2}e}"
-
-
-def with_deviation(mean: float | None, deviation: float | None) -> str:
-    """`0.0520 ± 0.0141`, both to the precision that the mean is given in."""
-    if mean is None or deviation is None:
-        return "-"
-    if mean and not 1e-3 <= abs(mean) < 1e4:
-        return f"{mean:.1e} ± {deviation:.0e}"
-    decimals = 2 if abs(mean) >= 1 else 4
-    return f"{mean:.{decimals}f} ± {deviation:.{decimals}f}"
-
-
-def parameters(count: int | None) -> str:
-    if not count:
-        return "-"
-    return f"{count / 1e6:.2f}M" if count >= 1e6 else f"{count / 1e3:.1f}k"
-
-
 ROLLOUT_COLUMNS = (
     "Method",
     "Params",
@@ -99,22 +75,22 @@ def rollout_row(metrics: Metrics) -> tuple[str, ...]:
     passed = "never" if metrics.step_above is None else str(metrics.step_above)
     return (
         method_label(metrics),
-        parameters(metrics.model["parameters"]),
+        parameter_count(metrics.model["parameters"]),
         "-" if lost else with_deviation(metrics.psnr_mean, metrics.psnr_std),
         divergence_text(metrics) if lost else with_deviation(metrics.rl2_mean, metrics.rl2_std),
-        "-" if lost else number(metrics.spectral_error),
+        "-" if lost else plain(metrics.spectral_error),
         passed,
-        number(metrics.cost_ms_per_step),
+        plain(metrics.cost_ms_per_step),
     )
 
 
 def published_row(row: PublishedRollout) -> tuple[str, ...]:
     return (
         row.label,
-        parameters(row.parameters),
+        parameter_count(row.parameters),
         with_deviation(*row.psnr),
         with_deviation(*row.rl2),
-        number(row.spectral_error),
+        plain(row.spectral_error),
         "",
         "",
     )
@@ -205,12 +181,12 @@ def representation_table(several: Sequence[Metrics]) -> Table:
             encoder = (metrics.model["numerics"] or {}).get("encoder")
             anchors = found["gaussians"]
             errors = [found[key] for key in ("e_u", "e_grad", "e_lap")]
-            rows.append((label, f"measured: {encoder}, {anchors} Gaussians", *map(number, errors)))
+            rows.append((label, f"measured: {encoder}, {anchors} Gaussians", *map(plain, errors)))
             records.append({"benchmark": metrics.benchmark, "source": "measured", **found})
             records[-1].pop("local_against_dense")
         published = published_representation(metrics.benchmark)
         if published:
-            rows.append((label, "published", *(number(v) for v in published.values())))
+            rows.append((label, "published", *(plain(v) for v in published.values())))
             records.append({"benchmark": metrics.benchmark, "source": "published", **published})
     return Table(
         "Relative reconstruction errors of the Gaussian representation",
@@ -233,7 +209,7 @@ def local_rendering_table(several: Sequence[Metrics]) -> Table:
             ("published", published_local_rendering(metrics.benchmark)),
         ):
             if values:
-                cells = [number(values.get(key)) for key in keys]
+                cells = [plain(values.get(key)) for key in keys]
                 rows.append((label, source, *cells, f"{values['speedup']:.1f}x"))
                 records.append({"benchmark": metrics.benchmark, "source": source, **values})
     return Table(

@@ -13,6 +13,7 @@ from ..errors import SplatopError, unknown_name
 from ..grid import Grid
 from ..jets import JetProvider, SplatJets
 from ..spectral import PassThrough
+from ..threads import one_blas_thread
 from .between_walls import identify_between_walls
 from .columns import acting_parts
 from .diagnose import Remark, remarks_on
@@ -38,6 +39,7 @@ _MUCH_LESS = 0.1
 _TAILS = (TAIL, 1e-5, 1e-4, 1e-3)
 
 
+@one_blas_thread()
 def identify(
     equation: Equation,
     jets: JetProvider,
@@ -64,6 +66,7 @@ def identify(
         return _identify(problem, method)
 
 
+@one_blas_thread()
 def identify_trajectories(
     equation: Equation,
     jets: JetProvider | None,

@@ -4,7 +4,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 import numpy as np
-from scipy import stats
+from scipy import special  # scipy.stats takes half a second to import
 
 # Directions of the normalised columns weaker than this are not determined at all.
 _RANK_TOLERANCE = 1e-9
@@ -37,7 +37,7 @@ class Spread:
 
     def half_widths(self, level: float = 0.95) -> np.ndarray:
         tail = 0.5 + level / 2
-        return self._errors(float(stats.t.ppf(tail, self.freedom)), float(stats.norm.ppf(tail)))
+        return self._errors(float(special.stdtrit(self.freedom, tail)), float(special.ndtri(tail)))
 
     @property
     def correlation(self) -> np.ndarray:

@@ -15,6 +15,7 @@ from ..errors import SplatopError
 from ..model import Model, save_model
 from ..spectral import Field
 from ..stepper import Stepper
+from ..threads import one_blas_thread
 from .devices import from_writer, is_writer
 from .loop import Reporter, silent
 from .outcome import as_record, decide, measure, summary
@@ -25,6 +26,7 @@ from .settings import Settings
 from .stages import Session, learned_encoder, train_encoder, train_operator
 
 
+@one_blas_thread()
 def train(
     out: str | Path,
     problem: Problem,

@@ -7,6 +7,7 @@ from ..equation import Equation
 from ..errors import SplatopError, check_finite
 from ..grid import as_number, as_numbers
 from ..stepper import Coefficients
+from ..threads import one_blas_thread
 from .between_walls import choose_between_walls
 from .rings import WIDEST as WIDEST
 from .rings import choose_on_rings
@@ -17,6 +18,7 @@ from .tuned import TIME_TOLERANCE as TIME_TOLERANCE
 from .tuned import Tuned as Tuned
 
 
+@one_blas_thread()
 def choose_numerics(
     equation: Equation,
     coefficients: Coefficients,

@@ -12,10 +12,10 @@ from mpl_toolkits.mplot3d.art3d import Poly3DCollection
 
 from ..derivative import gradient
 from ..errors import SplatopError
+from ..report.isosurface import LEVEL, NEGATIVE, POSITIVE, isosurface
 from ..spectral import differentiate
-from .figures import styled
 from .frames import Frames
-from .report.isosurface import LEVEL, NEGATIVE, POSITIVE, isosurface
+from .plots import styled
 from .style import FIELD_MAP, ORDER
 
 _LIGHT = np.array([0.35, -0.55, 0.76])

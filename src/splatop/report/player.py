@@ -6,13 +6,13 @@ from typing import Any
 import numpy as np
 
 from .ellipses import packed_gaussians
-from .figures import section
+from .evaluated import Entry
 from .isosurface import LEVEL, draw_isosurfaces
 from .markup import Child, Html, tag
 from .packing import error_limit, field_scale, pack_bytes, quantise_field, quantise_signed
 from .pictures import DIVERGING, ERROR, SEQUENTIAL, colour_table, picture_address
 from .playback import Playback, Rollout, shown_points, strides, thinned
-from .runs import Entry
+from .sections import section
 
 AXES = "xyz"
 

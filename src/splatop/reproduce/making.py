@@ -9,8 +9,8 @@ from matplotlib.figure import Figure
 from ..errors import SplatopError, unknown_name
 from ..training import PRESETS
 from .catalogue import Item, select
-from .figures import save_figure
-from .runs import Size, Workshop
+from .plots import save_figure
+from .workshop import Size, Workshop
 
 
 @dataclass(frozen=True)

@@ -6,20 +6,20 @@ from typing import Any
 
 import numpy as np
 
-from ...description import describe, own_parts
-from ...equation import Equation, latex_lines
-from ...errors import SplatopError
-from ...model import ModelSpec
-from .axes import Axis
+from ..description import describe, own_parts
+from ..equation import Equation, latex_lines
+from ..errors import SplatopError
+from ..evaluate.written import percent, typeset
+from ..model import ModelSpec
 from .charts import Line, chart, legend
-from .figures import Charts, section
+from .evaluated import EvaluatedRun
 from .learned import Learned
 from .markup import Child, Html, tag
 from .mathml import mathml
 from .pictures import DIVERGING, field_picture
 from .playback import Playback
-from .runs import Run
-from .words import number, percent
+from .sections import Charts, section
+from .ticks import Axis
 
 
 def equation_section(spec: ModelSpec) -> Html:
@@ -56,7 +56,7 @@ def _dropped(spec: ModelSpec, equation: Equation | None) -> Html | None:
     )
 
 
-def coefficients_section(runs: Sequence[Run], playback: Playback | None) -> Html | None:
+def coefficients_section(runs: Sequence[EvaluatedRun], playback: Playback | None) -> Html | None:
     """Identified values with their errors over the test set, and intervals where they are known."""
     rows = []
     for run in runs:
@@ -97,7 +97,7 @@ def coefficients_section(runs: Sequence[Run], playback: Playback | None) -> Html
     )
 
 
-def _coefficient_row(run: Run, name: str, values: list, true: list | None, playback):
+def _coefficient_row(run: EvaluatedRun, name: str, values: list, true: list | None, playback):
     index = playback.trajectory if playback and playback.trajectory < len(values) else 0
     held = run.metrics.coefficients
     rollouts = playback.rollouts if playback else ()
@@ -109,9 +109,9 @@ def _coefficient_row(run: Run, name: str, values: list, true: list | None, playb
             "tr",
             tag("th", run.label, scope="row"),
             tag("td", name),
-            tag("td", number(values[index], 4)),
+            tag("td", typeset(values[index], 4)),
             tag("td", _half_width(interval)) if with_interval else None,
-            tag("td", number(true[index], 4) if true and index < len(true) else "unknown"),
+            tag("td", typeset(true[index], 4) if true and index < len(true) else "unknown"),
             tag("td", _error(held, "relative_error", name)),
             tag("td", _error(held, "relative_error_max", name)),
         )
@@ -123,7 +123,7 @@ def _half_width(interval: tuple[float, float] | None) -> str:
     if interval is None:
         return "–"
     half = (interval[1] - interval[0]) / 2
-    return f"± {number(half)}" if math.isfinite(half) else "unbounded"
+    return f"± {typeset(half)}" if math.isfinite(half) else "unbounded"
 
 
 def _error(held: Mapping[str, Any], key: str, name: str) -> str:
@@ -132,7 +132,7 @@ def _error(held: Mapping[str, Any], key: str, name: str) -> str:
 
 
 def learned_section(
-    charts: Charts, found: Sequence[tuple[Run, Learned]], playback: Playback
+    charts: Charts, found: Sequence[tuple[EvaluatedRun, Learned]], playback: Playback
 ) -> Html | None:
     """Maps of the dropped terms' change over a step and of the operator's, side by side."""
     if not found:
@@ -148,7 +148,13 @@ def learned_section(
 
 
 def _learned(
-    charts: Charts, run: Run, learned: Learned, playback: Playback, *, many: bool, position: int
+    charts: Charts,
+    run: EvaluatedRun,
+    learned: Learned,
+    playback: Playback,
+    *,
+    many: bool,
+    position: int,
 ) -> Html:
     terms = ", ".join(learned.terms)
     said = (
@@ -188,7 +194,7 @@ def _maps(learned: Learned, playback: Playback) -> Html:
                     "figure",
                     tag("figcaption", title),
                     tag("img", src=field_picture(values, -limit, limit, DIVERGING), alt=title),
-                    tag("p", f"−{number(limit)} … +{number(limit)}", class_="range"),
+                    tag("p", f"−{typeset(limit)} … +{typeset(limit)}", class_="range"),
                     class_="field",
                 )
             )
@@ -218,12 +224,12 @@ def _profiles(charts: Charts, learned: Learned, playback: Playback, position: in
     return tag("div", *parts, class_="column")
 
 
-def settings_section(runs: Sequence[Run]) -> Html:
+def settings_section(runs: Sequence[EvaluatedRun]) -> Html:
     """Why the numerics are what they are, and every setting that was used."""
     return section("settings", "Settings", *(_settings(run, named=len(runs) > 1) for run in runs))
 
 
-def _settings(run: Run, *, named: bool) -> Html:
+def _settings(run: EvaluatedRun, *, named: bool) -> Html:
     spec, record = run.model.spec, dict(run.model.record)
     reasons = _reasons(run)
     has_fno = spec.kind in ("surrogate", "fno") and spec.operator == "fno"
@@ -272,13 +278,13 @@ def _representation(held: Mapping[str, Any] | None) -> dict[str, str]:
     """Relative errors of the representation, where the evaluation measured them."""
     names = {"e_u": "field", "e_grad": "gradient", "e_lap": "Laplacian"}
     return {
-        f"{name}, relative error": number(held[key])
+        f"{name}, relative error": typeset(held[key])
         for key, name in names.items()
         if held and isinstance(held.get(key), float)
     }
 
 
-def _reasons(run: Run) -> list[str]:
+def _reasons(run: EvaluatedRun) -> list[str]:
     """The sentences of the automatic numerics, where training wrote them down."""
     prepared = run.config.get("prepared")
     for held in (

@@ -3,23 +3,24 @@
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
-from ...benchmarks import BENCHMARKS
-from ..published import PublishedRollout
-from ..results import Metrics, divergence_text
-from .figures import section
+from ..benchmarks import BENCHMARKS
+from ..evaluate.published import PublishedRollout
+from ..evaluate.results import Metrics, divergence_text
+from ..evaluate.written import percent, typeset
+from .evaluated import Entry, EvaluatedRun
 from .markup import Child, Html, tag
-from .runs import Entry, Run
-from .words import Verdict, number, percent
+from .sections import section
+from .words import Verdict
 
 
-def page_title(runs: Sequence[Run]) -> str:
+def page_title(runs: Sequence[EvaluatedRun]) -> str:
     benchmark = BENCHMARKS.get(runs[0].model.spec.benchmark or "")
     spec = runs[0].model.spec
     subject = benchmark.title if benchmark else f"A {spec.dims}D model of {', '.join(spec.fields)}"
     return subject if len(runs) == 1 else f"{subject}: {len(runs)} runs compared"
 
 
-def header(runs: Sequence[Run], version: str) -> Html:
+def header(runs: Sequence[EvaluatedRun], version: str) -> Html:
     first = runs[0]
     spec, metrics = first.model.spec, first.metrics
     points = metrics.data.get("points") or []
@@ -44,7 +45,7 @@ def header(runs: Sequence[Run], version: str) -> Html:
     )
 
 
-def verdict_section(said: Verdict, runs: Sequence[Run]) -> Html:
+def verdict_section(said: Verdict, runs: Sequence[EvaluatedRun]) -> Html:
     return tag(
         "section",
         tag("h2", "Verdict", class_="sr"),
@@ -60,7 +61,7 @@ def verdict_section(said: Verdict, runs: Sequence[Run]) -> Html:
     )
 
 
-def _trained(runs: Sequence[Run]) -> list[str]:
+def _trained(runs: Sequence[EvaluatedRun]) -> list[str]:
     """What each training learned, from how much, and how far ahead it can be trusted."""
     found = [(run.label, run.model.record.get("summary")) for run in runs]
     named = len(runs) > 1
@@ -71,14 +72,14 @@ def _trained(runs: Sequence[Run]) -> list[str]:
     ]
 
 
-def _tiles(run: Run) -> Html:
+def _tiles(run: EvaluatedRun) -> Html:
     metrics = run.metrics
     last = metrics.rl2_curve[-1] if metrics.rl2_curve else None
     tiles = [
         ("mean relative error", _mean(metrics), "rL2 over all steps"),
         ("at the last step", "–" if last is None else percent(last), f"step {metrics.steps}"),
         ("signal to noise", _with_unit(metrics.psnr_mean, "dB", 1), "PSNR, mean"),
-        ("spectral error", number(metrics.spectral_error), "time-averaged"),
+        ("spectral error", typeset(metrics.spectral_error), "time-averaged"),
         ("correlated until", _correlated(metrics), "correlation above 0.9"),
         ("cost of a step", _with_unit(metrics.cost_ms_per_step, "ms", 1), "minimum of five"),
         ("parameters", _count(run.model.parameters), "without encoder"),
@@ -109,7 +110,7 @@ def _mean(metrics: Metrics) -> str:
 def _with_unit(value: float | None, unit: str, digits: int) -> str:
     if value is None:
         return "–"
-    return f"{value:.{digits}f} {unit}" if unit == "dB" else f"{number(value, digits + 1)} {unit}"
+    return f"{value:.{digits}f} {unit}" if unit == "dB" else f"{typeset(value, digits + 1)} {unit}"
 
 
 def _correlated(metrics: Metrics) -> str:
@@ -129,9 +130,9 @@ class _Column:
 
 _COLUMNS = (
     _Column("rL2, mean", lambda m: _pair(m.rl2_mean, m.rl2_std), lambda m: m.rl2_mean),
-    _Column("rL2, last step", lambda m: number(_last(m)), lambda m: _last(m)),
+    _Column("rL2, last step", lambda m: typeset(_last(m)), lambda m: _last(m)),
     _Column("PSNR (dB)", lambda m: _pair(m.psnr_mean, m.psnr_std, 1), lambda m: m.psnr_mean, False),
-    _Column("spectral error", lambda m: number(m.spectral_error), lambda m: m.spectral_error),
+    _Column("spectral error", lambda m: typeset(m.spectral_error), lambda m: m.spectral_error),
     _Column("rL2 > 0.1", lambda m: _step(m.step_above), lambda m: None),
     _Column("correlation < 0.9", lambda m: _step(m.correlation_time.get("0.9")), lambda m: None),
     _Column(
@@ -139,7 +140,7 @@ _COLUMNS = (
         lambda m: _signed(m.energy_drift),
         lambda m: None if m.energy_drift is None else abs(m.energy_drift),
     ),
-    _Column("ms per step", lambda m: number(m.cost_ms_per_step), lambda m: m.cost_ms_per_step),
+    _Column("ms per step", lambda m: typeset(m.cost_ms_per_step), lambda m: m.cost_ms_per_step),
 )
 
 
@@ -198,12 +199,12 @@ def _row(entry: Entry, best: dict[str, float | None]) -> Html:
     cells.append(tag("td", _count(count) if count else "none"))
     if metrics.diverged:
         cells.append(tag("td", divergence_text(metrics), colspan=len(_COLUMNS) - 1, class_="lost"))
-        cells.append(tag("td", number(metrics.cost_ms_per_step)))
+        cells.append(tag("td", typeset(metrics.cost_ms_per_step)))
         return tag("tr", *cells)
     for column in _COLUMNS:
         value = column.value(metrics)
         # What reads alike is equally good.
-        is_best = value is not None and number(value) == number(best[column.title])
+        is_best = value is not None and typeset(value) == typeset(best[column.title])
         cells.append(tag("td", column.text(metrics), class_="best" if is_best else None))
     return tag("tr", *cells)
 
@@ -237,11 +238,11 @@ def _pair(mean: float | None, spread: float | None, places: int | None = None) -
         tail = f" ± {spread:.{places}f}" if spread is not None else ""
         return f"{mean:.{places}f}{tail}"
     if not spread:
-        return number(mean)
-    said = number(spread)
-    if "×" in said and "×" not in number(mean):  # one notation for both
-        said = f"{spread:.{len(number(mean).partition('.')[2]) + 1}f}"
-    return f"{number(mean)} ± {said}"
+        return typeset(mean)
+    said = typeset(spread)
+    if "×" in said and "×" not in typeset(mean):  # one notation for both
+        said = f"{spread:.{len(typeset(mean).partition('.')[2]) + 1}f}"
+    return f"{typeset(mean)} ± {said}"
 
 
 def _last(metrics: Metrics) -> float | None:
@@ -253,4 +254,4 @@ def _step(step: int | None) -> str:
 
 
 def _signed(value: float | None) -> str:
-    return "–" if value is None else ("+" if value > 0 else "") + number(value)
+    return "–" if value is None else ("+" if value > 0 else "") + typeset(value)

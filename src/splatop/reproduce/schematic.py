@@ -8,7 +8,7 @@ from matplotlib.figure import Figure
 from matplotlib.patches import FancyArrowPatch, FancyBboxPatch
 
 from .encoding import Encoding
-from .figures import styled
+from .plots import styled
 from .style import COLOURS, FIELD_MAP
 
 _INK = "#333333"

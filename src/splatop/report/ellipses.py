@@ -6,12 +6,12 @@ import equinox as eqx
 import jax.numpy as jnp
 import numpy as np
 
-from ...encoders import Encoder
-from ...errors import SplatopError
-from ...gaussians import Gaussians
-from ...jets import SplatJets
-from ...model import Model
-from ...spectral import Field
+from ..encoders import Encoder
+from ..errors import SplatopError
+from ..gaussians import Gaussians
+from ..jets import SplatJets
+from ..model import Model
+from ..spectral import Field
 from .packing import pack_bytes, pack_floats
 
 # Bytes before compression; more frames than this holds share the Gaussians of the nearest one.

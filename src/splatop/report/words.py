@@ -1,18 +1,16 @@
 """The verdict: what the numbers say, in sentences."""
 
-import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from ..results import Metrics, divergence_text, measured_on
-from .runs import Entry, Run
+from ..evaluate.results import Metrics, divergence_text, measured_on
+from ..evaluate.written import percent
+from .evaluated import Entry, EvaluatedRun
 
 # An operator that removes less than a tenth of the error of its physics changes nothing of note.
 NOTABLE = 0.1
 # Physics this accurate leaves an operator nothing to do, which is no fault of it.
 NEGLIGIBLE = 1e-3
-
-_SUPERSCRIPTS = str.maketrans("-0123456789", "⁻⁰¹²³⁴⁵⁶⁷⁸⁹")
 
 
 @dataclass(frozen=True)
@@ -24,40 +22,16 @@ class Verdict:
     tone: str  # "good", "mixed" or "bad"
 
 
-def percent(value: float | None) -> str:
-    """A relative error for reading: two digits, as a percentage where that is readable."""
-    if value is None or not math.isfinite(value):
-        return "no finite value"
-    if value == 0:
-        return "0 %"
-    if abs(value) < 1e-5:
-        return number(value)
-    shown = float(f"{100 * value:.2g}")
-    return f"{shown:.10g} %".replace("-", "−")
-
-
-def number(value: float | None, digits: int = 2) -> str:
-    """A number with a few digits; very small and large ones with a power of ten."""
-    if value is None or not math.isfinite(value):
-        return "–"
-    if value == 0:
-        return "0"
-    exponent = math.floor(math.log10(abs(value)) + 1e-12)
-    if -4 <= exponent < 6:
-        places = max(0, digits - 1 - exponent)
-        return f"{value:.{places}f}".replace("-", "−")
-    mantissa = f"{value / 10.0**exponent:.{digits - 1}f}".replace("-", "−")
-    return f"{mantissa} × 10{str(exponent).translate(_SUPERSCRIPTS)}"
-
-
-def verdict(runs: Sequence[Run], shown: Sequence[Entry], published: float | None) -> Verdict:
+def verdict(
+    runs: Sequence[EvaluatedRun], shown: Sequence[Entry], published: float | None
+) -> Verdict:
     """What a reader should take away; `published` is the paper's error for this benchmark."""
     if len(runs) == 1:
         return _one(runs[0], published)
     return _several(runs, shown, published)
 
 
-def _one(run: Run, published: float | None) -> Verdict:
+def _one(run: EvaluatedRun, published: float | None) -> Verdict:
     metrics = run.metrics
     if metrics.diverged:
         return Verdict(
@@ -88,7 +62,9 @@ def _one(run: Run, published: float | None) -> Verdict:
     )
 
 
-def _several(runs: Sequence[Run], shown: Sequence[Entry], published: float | None) -> Verdict:
+def _several(
+    runs: Sequence[EvaluatedRun], shown: Sequence[Entry], published: float | None
+) -> Verdict:
     finished = sorted(
         (run for run in runs if run.metrics.rl2_mean is not None),
         key=lambda run: run.metrics.rl2_mean or 0.0,
@@ -154,7 +130,7 @@ def _accuracy(metrics: Metrics, lead: str = "") -> str:
     )
 
 
-def _physics(run: Run) -> list[str]:
+def _physics(run: EvaluatedRun) -> list[str]:
     """Whether the operator earns its place beside the physics."""
     metrics, alone = run.metrics, run.metrics.physics_alone
     if run.model.record.get("operator_earned_its_place") is False:
@@ -191,7 +167,7 @@ def _physics(run: Run) -> list[str]:
     ]
 
 
-def _left_out(run: Run) -> str:
+def _left_out(run: EvaluatedRun) -> str:
     decision = run.model.record.get("decision")
     data = decision.get("data") if isinstance(decision, dict) else None
     where = f" ({data})" if isinstance(data, str) else ""

@@ -12,15 +12,15 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from ...benchmarks import BENCHMARKS
-from ...data import Trajectories, open_trajectories
-from ...errors import SplatopError
-from ...grid import Grid
-from ...training.problem import reported_data
-from ..coefficients import identified
-from ..evaluation import check_model_fits
-from ..reference import ReferenceTrajectories, SomeTrajectories
-from .runs import Entry, Run
+from ..benchmarks import BENCHMARKS
+from ..data import Trajectories, open_trajectories
+from ..errors import SplatopError
+from ..evaluate.coefficients import identified
+from ..evaluate.evaluation import check_model_fits
+from ..evaluate.on_demand import ReferenceTrajectories, SomeTrajectories
+from ..grid import Grid
+from ..training.problem import reported_data
+from .evaluated import Entry, EvaluatedRun
 
 MOST_FRAMES = 41
 # Bytes of all frames in the page before compression, which halves them at least.
@@ -94,7 +94,7 @@ def play(
         )
 
 
-def _test_data(run: Run, data: str | Path | Trajectories | None) -> Trajectories | None:
+def _test_data(run: EvaluatedRun, data: str | Path | Trajectories | None) -> Trajectories | None:
     """The data that were asked for, that the metrics were made of, or None."""
     if isinstance(data, Trajectories):
         return data
@@ -117,7 +117,7 @@ def _test_data(run: Run, data: str | Path | Trajectories | None) -> Trajectories
     return _trained_on(run)
 
 
-def _trained_on(run: Run) -> Trajectories | None:
+def _trained_on(run: EvaluatedRun) -> Trajectories | None:
     """What the run held out of its own file, or all of that file, if the metrics are of it."""
     problem = run.config.get("problem")
     path = problem.get("data") if isinstance(problem, dict) else run.config.get("data")
@@ -130,7 +130,7 @@ def _trained_on(run: Run) -> Trajectories | None:
     return held if held is not None and held.source == source else None
 
 
-def _chosen(run: Run, source: Trajectories, trajectory: int | None) -> int:
+def _chosen(run: EvaluatedRun, source: Trajectories, trajectory: int | None) -> int:
     if trajectory is not None:
         if not 0 <= trajectory < source.trajectories:
             raise SplatopError(

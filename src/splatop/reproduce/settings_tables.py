@@ -4,11 +4,11 @@ from collections.abc import Sequence
 from typing import Any
 
 from ..benchmarks import Benchmark, get_benchmark
+from ..evaluate.labels import benchmark_label
+from ..evaluate.results import Metrics
+from ..evaluate.tables import Table
 from ..numerics import paper_numerics
 from ..training import Settings, preset
-from .results import Metrics
-from .style import benchmark_label
-from .tables import Table
 
 
 def benchmarks_table(names: Sequence[str]) -> Table:

@@ -1,32 +1,20 @@
-"""Run folders as the report reads them: model, metrics, settings and history, checked."""
+"""EvaluatedRun folders as the report reads them: model, metrics, settings and history, checked."""
 
-import csv
 import json
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
-from ...errors import SplatopError
-from ...model import Model, load_model
-from ..results import Metrics, check_comparable, load_metrics
-
-CONFIG_FILE = "config.json"
-HISTORY_FILE = "history.csv"
-MODEL_FILE = "model.safetensors"
+from ..errors import SplatopError
+from ..evaluate.results import Metrics, check_comparable, load_metrics
+from ..model import Model, load_model
+from ..training.history import StageHistory, read_history
+from ..training.run_folder import CONFIG, HISTORY
 
 
 @dataclass(frozen=True)
-class StageHistory:
-    """The loss of one stage of training."""
-
-    name: str
-    steps: tuple[int, ...]
-    loss: tuple[float | None, ...]
-
-
-@dataclass(frozen=True)
-class Run:
+class EvaluatedRun:
     """A finished and evaluated run. `label` tells it from the other runs of a report."""
 
     label: str
@@ -51,14 +39,14 @@ class Entry:
     style: str
     model: Model
     metrics: Metrics
-    run: Run
+    run: EvaluatedRun
 
     @property
     def is_physics_alone(self) -> bool:
         return self.model is not self.run.model
 
 
-def entries(runs: Sequence[Run]) -> list[Entry]:
+def entries(runs: Sequence[EvaluatedRun]) -> list[Entry]:
     """The runs, then the physics alone of each surrogate, once where several share it."""
     found = [
         Entry(run.label, f"s{index % 6}", run.model, run.metrics, run)
@@ -79,14 +67,14 @@ def entries(runs: Sequence[Run]) -> list[Entry]:
     return [*found, *apart]
 
 
-def read_runs(folders: Sequence[str | Path | Run]) -> list[Run]:
+def read_runs(folders: Sequence[str | Path | EvaluatedRun]) -> list[EvaluatedRun]:
     """Every run, refused with a reason if it is unfinished or does not belong with the others.
 
     A run that is at hand already stands alone.
     """
     if not folders:
         raise SplatopError("expected at least one run folder to report on, got none")
-    if len(folders) == 1 and isinstance(folders[0], Run):
+    if len(folders) == 1 and isinstance(folders[0], EvaluatedRun):
         return [folders[0]]
     paths = [Path(folder) for folder in folders]  # type: ignore[arg-type]
     twice = [str(p) for i, p in enumerate(paths) if p.resolve() in [q.resolve() for q in paths[:i]]]
@@ -98,7 +86,7 @@ def read_runs(folders: Sequence[str | Path | Run]) -> list[Run]:
     return runs
 
 
-def _read_run(folder: Path, label: str) -> Run:
+def _read_run(folder: Path, label: str) -> EvaluatedRun:
     if not folder.exists():
         raise SplatopError(f"expected a run folder, '{folder}' does not exist")
     if not folder.is_dir():
@@ -108,13 +96,13 @@ def _read_run(folder: Path, label: str) -> Run:
     if not any(not p.name.startswith(".") for p in folder.iterdir()):
         raise SplatopError(f"expected a run in '{folder}', the folder is empty: train one first")
     model = load_model(folder)
-    return Run(
+    return EvaluatedRun(
         label=label,
         folder=folder,
         model=model,
         metrics=load_metrics(folder),
-        config=_read_config(folder / CONFIG_FILE),
-        history=read_history(folder / HISTORY_FILE),
+        config=_read_config(folder / CONFIG),
+        history=read_history(folder / HISTORY),
     )
 
 
@@ -127,7 +115,7 @@ def _labels(paths: Sequence[Path]) -> list[str]:
     return ["/".join(p[-depth:]) for p in parts]
 
 
-def _check_same_problem(runs: Sequence[Run]) -> None:
+def _check_same_problem(runs: Sequence[EvaluatedRun]) -> None:
     """Models of different problems have no common picture, whatever their metrics say."""
     first = runs[0]
     for other in runs[1:]:
@@ -158,26 +146,3 @@ def _read_config(path: Path) -> dict[str, Any]:
             f"expected the settings of a run in '{path}', got {type(config).__name__}"
         )
     return config
-
-
-def read_history(path: Path) -> tuple[StageHistory, ...]:
-    """Loss by stage; a run that trained nothing has no history."""
-    if not path.exists():
-        return ()
-    stages: dict[str, list[tuple[int, float | None]]] = {}
-    try:
-        with path.open(newline="") as file:
-            for row in csv.DictReader(file):
-                loss = float(row["loss"])
-                stages.setdefault(str(row["stage"]), []).append(
-                    (int(row["step"]), loss if abs(loss) < float("inf") else None)
-                )
-    except (KeyError, TypeError, ValueError, UnicodeDecodeError, csv.Error) as error:
-        raise SplatopError(
-            f"expected columns stage, step and loss in '{path}', got something else ({error}): "
-            "the file was cut or edited; remove it to report without loss curves"
-        ) from error
-    return tuple(
-        StageHistory(name, tuple(s for s, _ in rows), tuple(v for _, v in rows))
-        for name, rows in stages.items()
-    )

@@ -6,11 +6,11 @@ import equinox as eqx
 import jax.numpy as jnp
 import numpy as np
 
-from ...benchmarks import BENCHMARKS
-from ...equation import Equation
-from ...surrogate import Surrogate
+from ..benchmarks import BENCHMARKS
+from ..equation import Equation
+from ..surrogate import Surrogate
+from .evaluated import EvaluatedRun
 from .playback import Playback
-from .runs import Run
 
 FRAMES = 9
 
@@ -31,7 +31,7 @@ class Learned:
     by_step: tuple[tuple[int, float | None], ...]
 
 
-def compare_with_dropped(run: Run, playback: Playback, coefficients: dict[str, float]):
+def compare_with_dropped(run: EvaluatedRun, playback: Playback, coefficients: dict[str, float]):
     """None if the model dropped nothing, has no operator, or the term's coefficient is unknown."""
     spec, stepper = run.model.spec, run.model.stepper
     if not spec.dropped_terms or not isinstance(stepper, Surrogate):

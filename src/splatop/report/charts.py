@@ -7,8 +7,8 @@ from typing import Any
 
 import numpy as np
 
-from .axes import Axis, Number, Scale, fitted_scale, usable
 from .markup import Html, join, tag
+from .ticks import Axis, Number, Scale, fitted_scale, usable
 
 # More points than a chart has pixels only make the page heavy.
 MOST_POINTS = 400

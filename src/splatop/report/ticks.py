@@ -4,8 +4,9 @@ import math
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 
+from ..evaluate.written import minus, power_of_ten
+
 Number = float | int
-_SUPERSCRIPTS = str.maketrans("-0123456789", "⁻⁰¹²³⁴⁵⁶⁷⁸⁹")
 
 
 @dataclass(frozen=True)
@@ -84,8 +85,7 @@ def _log_ticks(low: Number, high: Number) -> list[tuple[Number, str]]:
             value = m * 10.0**power
             if low * (1 - 1e-9) <= value <= high * (1 + 1e-9):
                 times = "" if m == 1 else f"{m}·"
-                power_of_ten = f"{times}10{str(power).translate(_SUPERSCRIPTS)}"
-                ticks.append((value, f"{value:g}" if plain else power_of_ten))
+                ticks.append((value, f"{value:g}" if plain else times + power_of_ten(power)))
     return ticks
 
 
@@ -98,4 +98,4 @@ def _linear_ticks(low: Number, high: Number) -> list[Number]:
 
 
 def _number(value: Number) -> str:
-    return f"{value:.4g}".replace("-", "−") if abs(value) > 1e-15 else "0"
+    return minus(f"{value:.4g}") if abs(value) > 1e-15 else "0"

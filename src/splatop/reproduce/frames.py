@@ -11,10 +11,10 @@ import numpy as np
 from ..data import Trajectories
 from ..data.atomic import complete_or_absent
 from ..errors import SplatopError
+from ..evaluate.coefficients import identified_coefficients
+from ..evaluate.cost import advance
+from ..evaluate.evaluation import check_model_fits
 from ..model import Model
-from .coefficients import identified_coefficients
-from .cost import advance
-from .evaluation import check_model_fits
 
 FRAMES_FILE = "frames.npz"
 

@@ -7,8 +7,9 @@ from matplotlib.axes import Axes
 from matplotlib.ticker import LogLocator, NullFormatter
 
 from ..benchmarks import BENCHMARKS
-from .results import Metrics
-from .style import COLOURS, SHORT, in_order, method_colour, method_label, styled_in_order
+from ..evaluate.labels import method_label
+from ..evaluate.results import Metrics
+from .style import COLOURS, SHORT, in_order, method_colour, styled_in_order
 
 # Energy below this share of the largest shell is not the energy-containing range.
 _CONTAINING = 1e-4

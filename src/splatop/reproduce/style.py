@@ -1,4 +1,4 @@
-"""One name, one colour and one line for each method, the same in every table and figure.
+"""One colour and one line for each method, the same in every figure.
 
 Colours are those of Okabe and Ito, which people with any colour vision tell apart.
 """
@@ -6,8 +6,8 @@ Colours are those of Okabe and Ito, which people with any colour vision tell apa
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from ..benchmarks import BENCHMARKS
-from .results import Metrics
+from ..evaluate.labels import default_name
+from ..evaluate.results import Metrics
 
 COLOURS: Mapping[str, str] = {
     "reference": "#000000",
@@ -18,13 +18,6 @@ COLOURS: Mapping[str, str] = {
     "resnet": "#CC79A7",
 }
 _OTHERS = ("#E69F00", "#7F7F7F", "#8C564B", "#B8A800")
-LABELS: Mapping[str, str] = {
-    "surrogate": "Surrogate",
-    "physics": "Physics alone",
-    "fno": "FNO",
-    "unet": "U-Net",
-    "resnet": "ResNet",
-}
 # The order of rows and legends.
 ORDER = ("surrogate", "physics", "fno", "unet", "resnet")
 
@@ -68,26 +61,8 @@ SHORT: Mapping[str, str] = {
 }
 
 
-def benchmark_label(name: str | None) -> str:
-    """A benchmark's title, or what stands in for it on data of one's own."""
-    return BENCHMARKS[name].title if name in BENCHMARKS else (name or "own data")
-
-
-def default_name(model: Mapping[str, Any]) -> str:
-    """What a model is called when nobody named it."""
-    return LABELS.get(model["kind"], model["kind"]) + (" 10×" if model.get("tenfold") else "")
-
-
-def method_label(metrics: Metrics) -> str:
-    """What a table or legend calls a model: its name, and its kind where the name does not say."""
-    model = metrics.model
-    label, kind = str(model["name"]), default_name(model)
-    if kind.lower() not in label.lower() and model["kind"] not in label.lower():
-        label = f"{label} ({kind})"
-    return f"{label}, {model['ablation']}" if model.get("ablation") else label
-
-
 def method_colour(metrics: Metrics) -> str:
+    """The colour of a model's kind."""
     return COLOURS.get(metrics.model["kind"], _OTHERS[0])
 
 

@@ -11,15 +11,15 @@ import numpy as np
 
 from ..benchmarks import get_benchmark
 from ..errors import SplatopError
+from ..evaluate.evaluation import evaluate
+from ..evaluate.labels import default_name
+from ..evaluate.on_demand import ReferenceTrajectories
+from ..evaluate.results import Metrics, load_metrics, save_metrics
 from ..model import Model, load_model
 from ..training import Problem, preset, train
 from ..training.run_folder import CONFIG, MODEL
 from .encoding import ENCODING_FILE, Encoding, encode_frame
-from .evaluation import evaluate
 from .frames import FRAMES_FILE, Frames, rollout_frames
-from .reference import ReferenceTrajectories
-from .results import Metrics, load_metrics, save_metrics
-from .style import default_name
 
 Say = Callable[[str], None]
 Found = TypeVar("Found")
@@ -27,7 +27,7 @@ TRAIN_METRICS = "metrics.train.json"
 
 
 @dataclass(frozen=True)
-class Run:
+class PlannedRun:
     """A model to train on a benchmark; `settings` are those that differ from the preset."""
 
     benchmark: str
@@ -93,10 +93,10 @@ class Workshop:
         )
         return chosen.on(benchmark)
 
-    def path(self, run: Run) -> Path:
+    def path(self, run: PlannedRun) -> Path:
         return self.folder / run.folder
 
-    def model(self, run: Run) -> Model:
+    def model(self, run: PlannedRun) -> Model:
         """The trained model; trained now, or continued, if it is missing."""
         path = self.path(run)
         if not (path / MODEL).exists():
@@ -112,7 +112,7 @@ class Workshop:
             jax.clear_caches()  # dozens of trainings would pile up their compiled programs
         return load_model(path)
 
-    def metrics(self, run: Run, *, split: str = "test") -> Metrics:
+    def metrics(self, run: PlannedRun, *, split: str = "test") -> Metrics:
         """Metrics of a run, measured now if they are missing or of another size."""
         file = self.path(run) / ("metrics.json" if split == "test" else TRAIN_METRICS)
         size = self.size_of(run.benchmark)
@@ -130,7 +130,7 @@ class Workshop:
         save_metrics(file, metrics)
         return metrics
 
-    def frames(self, run: Run, steps: Sequence[int]) -> Frames:
+    def frames(self, run: PlannedRun, steps: Sequence[int]) -> Frames:
         """States of one test rollout at some of its steps."""
         file = self.path(run) / FRAMES_FILE
         points = self.size_of(run.benchmark).points
@@ -146,7 +146,7 @@ class Workshop:
         frames.save(file)
         return frames
 
-    def encoding(self, run: Run) -> Encoding:
+    def encoding(self, run: PlannedRun) -> Encoding:
         """One test frame as the run's Gaussians."""
         file = self.path(run) / ENCODING_FILE
         if not file.exists():
@@ -182,7 +182,7 @@ def _held(file: Path) -> Metrics | None:
 
 
 def keep_going(
-    runs: Sequence[Run], get: Callable[[Run], Found], failed: list[str]
+    runs: Sequence[PlannedRun], get: Callable[[PlannedRun], Found], failed: list[str]
 ) -> Iterator[Found]:
     """What could be had of several runs; a run that cannot is reported and left out."""
     for run in runs:

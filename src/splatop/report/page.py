@@ -8,19 +8,19 @@ from importlib import resources
 from pathlib import Path
 from string import Template
 
-from ..._version import __version__
-from ...data import Trajectories
-from ...data.atomic import write_whole
-from ...errors import SplatopError
-from ..published import published_rollout
+from .._version import __version__
+from ..data import Trajectories
+from ..data.atomic import write_whole
+from ..errors import SplatopError
+from ..evaluate.published import published_rollout
 from .details import coefficients_section, equation_section, learned_section, settings_section
-from .figures import Charts, error_section, loss_section, section, spectrum_section
+from .evaluated import Entry, EvaluatedRun, entries, read_runs
 from .learned import compare_with_dropped
 from .markup import Child, Html, embedded_json, join, tag
+from .overview import comparison_section, header, page_title, verdict_section
 from .playback import Playback, play
 from .player import isosurface_section, player_data, player_section
-from .runs import Entry, Run, entries, read_runs
-from .summary import comparison_section, header, page_title, verdict_section
+from .sections import Charts, error_section, loss_section, section, spectrum_section
 from .words import Verdict, verdict
 
 Say = Callable[[str], None]
@@ -50,7 +50,7 @@ class Report:
 
 
 def write_report(
-    runs: Sequence[str | Path | Run],
+    runs: Sequence[str | Path | EvaluatedRun],
     out: str | Path,
     *,
     data: str | Path | Trajectories | None = None,
@@ -92,7 +92,7 @@ def write_report(
     return Report(out, said)
 
 
-def _curves(charts: Charts, shown: Sequence[Entry], run: Run) -> Html:
+def _curves(charts: Charts, shown: Sequence[Entry], run: EvaluatedRun) -> Html:
     return section(
         "rollout",
         "Error and spectra",
@@ -105,7 +105,9 @@ def _curves(charts: Charts, shown: Sequence[Entry], run: Run) -> Html:
     )
 
 
-def _learned(charts: Charts, runs: Sequence[Run], playback: Playback | None) -> Html | None:
+def _learned(
+    charts: Charts, runs: Sequence[EvaluatedRun], playback: Playback | None
+) -> Html | None:
     if playback is None:
         return None
     compared = [
@@ -116,7 +118,7 @@ def _learned(charts: Charts, runs: Sequence[Run], playback: Playback | None) -> 
     return learned_section(charts, compared, playback)
 
 
-def _no_player(run: Run) -> Html:
+def _no_player(run: EvaluatedRun) -> Html:
     source = run.metrics.data.get("source") or "unknown"
     return section(
         "player",

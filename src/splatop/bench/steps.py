@@ -1,11 +1,6 @@
-"""Ratios of times, measured side by side in one process: what `splatop bench` prints.
-
-Absolute times depend on the machine and on what else runs; the contenders of one group are timed in
-turns, and the medians are compared. Errors stand beside the speed that they pay for.
-"""
+"""One step of the physics, of the networks and of training, against the straightforward way."""
 
 import time
-from collections.abc import Callable
 from dataclasses import replace
 from typing import Any
 
@@ -15,110 +10,21 @@ import jax.numpy as jnp
 import numpy as np
 import pdequinox
 
-from .benchmarks import get_benchmark
-from .data import WindowSampler, generate
-from .derivative import gradient, laplacian, value
-from .encoders import LatticeEncoder, UNetEncoder
-from .errors import unknown_name
-from .gaussians import BoundedScales, gaussians_from_raw, geometry_outputs
-from .grid import Grid
-from .numerics import build_physics, paper_numerics
-from .operators import FNO, baseline
-from .physics import EmbeddedPhysics
-from .render import DenseRenderer, FourierRenderer, LocalRenderer
-from .render.renderer import grid_positions
-from .spectral import PassThrough, SmoothFilter, differentiate
-from .surrogate import Surrogate
-from .training import preset
-from .training.loop import only
-from .training.losses import batch_rollout_loss
-from .tune import choose_numerics
-
-Measured = dict[str, float]
-
-# Seconds that a contender may use before the next one's turn.
-TURN = 0.02
-
-# Benchmark, frame and anchors per axis of the lattice encoder's table.
-LATTICE_CASES = (
-    ("advection2d", 0, 20),
-    ("burgers2d", 50, 20),
-    ("advection_allen_cahn2d", 60, 20),
-    ("advection_allen_cahn2d", 60, 40),
-)
-
-
-def render(repeats: int = 9, points: int = 160, anchors: int = 20) -> Measured:
-    """Value, gradient and Laplacian of A² Gaussians with σ <= 0.75 h: local, Fourier, dense."""
-    raw = jax.random.normal(jax.random.key(0), (geometry_outputs(2) + 1, anchors, anchors))
-    # 0.65 h times exp(±0.14) stays below 0.75 h, where a window of 4 cells reaches 5.3 σ.
-    splats = gaussians_from_raw(raw, scales=BoundedScales(0.65, 0.14), channels=1)
-    wanted = (value(2), *gradient(2), laplacian(2))
-    grid, work = Grid.unit(points, 2), Grid.unit(min(points, 40), 2)
-    band = SmoothFilter(6.0, 2.0)
-    dense, local, fourier = DenseRenderer(), LocalRenderer(), FourierRenderer()
-    contenders = {
-        "dense": lambda g: dense(g, wanted, grid),
-        "local": lambda g: local(g, wanted, grid),
-        "fourier": lambda g: fourier(g, wanted, work, band),
-    }
-    times = _times({k: (f, (splats,)) for k, f in contenders.items()}, repeats)
-    exact, near = contenders["dense"](splats), contenders["local"](splats)
-    filtered = dense(splats, wanted, grid, band)
-    inside = fourier(splats, wanted, grid, band)
-    return {
-        "render_local_over_dense_speedup": times["dense"] / times["local"],
-        "render_fourier_over_dense_speedup": times["dense"] / times["fourier"],
-        "render_local_error": _error(near[value(2)], exact[value(2)]),
-        "render_local_laplacian_error": _error(near[laplacian(2)], exact[laplacian(2)]),
-        "render_fourier_error": max(_error(inside[d], filtered[d]) for d in wanted),
-    }
-
-
-def window(points: int = 160, anchors: int = 20) -> Measured:
-    """What a window of four cells leaves out, against the width of the Gaussians."""
-    found = {}
-    for ratio in (0.5, 0.6, 0.75, 0.9, 1.0, 1.2):
-        raw = jax.random.normal(jax.random.key(0), (geometry_outputs(2) + 1, anchors, anchors))
-        splats = gaussians_from_raw(raw, scales=BoundedScales(ratio, 1e-3), channels=1)
-        grid = Grid.unit(points, 2)
-        exact = DenseRenderer()(splats, [value(2), laplacian(2)], grid)
-        near = LocalRenderer()(splats, [value(2), laplacian(2)], grid)
-        found[f"window_error_at_{ratio:g}h"] = _error(near[value(2)], exact[value(2)])
-        found[f"window_laplacian_error_at_{ratio:g}h"] = _error(
-            near[laplacian(2)], exact[laplacian(2)]
-        )
-    return found
-
-
-def lattice(points: int = 160, trajectories: int = 3) -> Measured:
-    """Errors of the lattice encoder in value, gradient and Laplacian, against its kernel's width.
-
-    Rendered by Fourier, which truncates nothing, on frames of the reference solver.
-    """
-    found = {}
-    for name, step, anchors in LATTICE_CASES:
-        benchmark = get_benchmark(name).with_points(points)
-        data = generate(benchmark, split="test", trajectories=trajectories, steps=max(step, 1))
-        frames = [jnp.asarray(data.window(i, step, 1)[0]) for i in range(trajectories)]
-        for ratio in (0.8, 1.0, 1.2, 1.4):
-            encoder = LatticeEncoder((anchors, anchors), ratio)
-            errors = np.mean([_representation_errors(encoder, u) for u in frames], axis=0)
-            for kind, error in zip(("value", "gradient", "laplacian"), errors, strict=True):
-                found[f"lattice_{name}_{anchors}_{kind}_error_at_{ratio:g}h"] = float(error)
-    return found
-
-
-@eqx.filter_jit
-def _representation_errors(encoder: LatticeEncoder, u: jax.Array) -> jax.Array:
-    dims = u.ndim - 1
-    lengths = (1.0,) * dims
-    wanted = (value(dims), *gradient(dims), laplacian(dims))
-    rendered = FourierRenderer()(encoder(u), wanted, Grid(u.shape[1:], lengths))
-    exact = {d: differentiate(u, d, lengths) for d in wanted}
-    groups = (wanted[:1], gradient(dims), wanted[-1:])
-    pairs = [[jnp.stack([f[d] for d in group]) for f in (rendered, exact)] for group in groups]
-    return jnp.stack([jnp.linalg.norm(a - b) / jnp.linalg.norm(b) for a, b in pairs])
+from ..benchmarks import get_benchmark
+from ..data import WindowSampler, generate
+from ..encoders import UNetEncoder
+from ..numerics import build_physics, paper_numerics
+from ..operators import FNO, baseline
+from ..physics import EmbeddedPhysics
+from ..render import LocalRenderer
+from ..render.renderer import grid_positions
+from ..spectral import PassThrough
+from ..surrogate import Surrogate
+from ..training import preset
+from ..training.loop import only
+from ..training.losses import batch_rollout_loss
+from ..tune import choose_numerics
+from .timing import Measured, measured_times, relative_error
 
 
 def physics(repeats: int = 9, points: int = 160) -> Measured:
@@ -128,7 +34,7 @@ def physics(repeats: int = 9, points: int = 160) -> Measured:
     full = EmbeddedPhysics(
         embedded.equation, embedded.jets, embedded.dt, embedded.substeps, working_grid=False
     )
-    times = _times(
+    times = measured_times(
         {
             "work": (lambda v: embedded(v, coefficients), (u,)),
             "full": (lambda v: full(v, coefficients), (u,)),
@@ -137,7 +43,9 @@ def physics(repeats: int = 9, points: int = 160) -> Measured:
     )
     return {
         "physics_working_grid_speedup": times["full"] / times["work"],
-        "physics_working_grid_error": _error(embedded(u, coefficients), full(u, coefficients)),
+        "physics_working_grid_error": relative_error(
+            embedded(u, coefficients), full(u, coefficients)
+        ),
     }
 
 
@@ -148,7 +56,7 @@ def operators(repeats: int = 9, points: int = 160) -> Measured:
     found = {}
     for batch in (1, 20):
         u = jax.random.normal(jax.random.key(1), (batch, 1, points, points))
-        times = _times(
+        times = measured_times(
             {
                 "ours": (_batched, (ours, u)),
                 "peer": (_batched, (peer, u)),
@@ -192,7 +100,7 @@ def _composite(benchmark: str, repeats: int, points: int) -> Measured:
             key=jax.random.key(2),
         ),
     )
-    times = _times(
+    times = measured_times(
         {
             "fno": (lambda v: peer(v), (u,)),
             "lattice": (lambda v: ours(v, coefficients), (u,)),
@@ -252,7 +160,7 @@ def training(repeats: int = 2, batch: int = 20, horizon: int = 5, points: int = 
     for step in range(20):
         sampler.batch(step)
     loading = (time.perf_counter() - start) / 20
-    times = _times(contenders, repeats)
+    times = measured_times(contenders, repeats)
     return {
         "train_step_speedup": times["straightforward"] / times["ours"],
         "data_batch_over_train_step": loading / times["ours"],
@@ -293,7 +201,7 @@ def _surrogate(embedded: EmbeddedPhysics, network: Any) -> Surrogate:
 
 
 def _training_step(model: Surrogate, frames: jax.Array, coefficients: Any, batch: int):
-    """The loss and its gradient over a batch of one window, as `_times` takes it."""
+    """The loss and its gradient over a batch of one window, as `measured_times` takes it."""
     windows = jnp.broadcast_to(frames, (batch, *frames.shape))
     own = {name: jnp.full(batch, value) for name, value in coefficients.items()}
     scale = jnp.ones(frames.shape[1])
@@ -306,30 +214,6 @@ def _training_step(model: Surrogate, frames: jax.Array, coefficients: Any, batch
         return jax.value_and_grad(loss, has_aux=True)(parameters)
 
     return step, (parameters, windows, own)
-
-
-GROUPS: dict[str, Callable[..., Measured]] = {
-    "render": render,
-    "window": window,
-    "lattice": lattice,
-    "physics": physics,
-    "operators": operators,
-    "surrogate": surrogate,
-    "surrogate3d": surrogate3d,
-    "training": training,
-    "memory": memory,
-}
-
-
-def measure(names: list[str] | None = None) -> dict[str, Any]:
-    """The groups named, or all of them."""
-    for name in names or []:
-        if name not in GROUPS:
-            raise unknown_name("group", name, GROUPS)
-    found: dict[str, Any] = {}
-    for name in names or GROUPS:
-        found |= GROUPS[name]()
-    return found
 
 
 def _automatic(name: str, points: int, steps: int = 4):
@@ -356,27 +240,3 @@ def _batched(network, u):
 
 def _gradient(network, u):
     return eqx.filter_grad(lambda n: jnp.mean(jax.vmap(n)(u) ** 2))(network)
-
-
-def _times(contenders: dict[str, tuple[Callable, tuple]], repeats: int) -> dict[str, float]:
-    """Median seconds of each, called in turns so that a busy machine slows all alike.
-
-    A turn repeats short calls, or each would find the cache as a longer contender left it.
-    """
-    compiled = {name: (eqx.filter_jit(f), args) for name, (f, args) in contenders.items()}
-    for function, args in compiled.values():
-        jax.block_until_ready(function(*args))
-    seconds: dict[str, list[float]] = {name: [] for name in compiled}
-    for _ in range(repeats):
-        for name, (function, args) in compiled.items():
-            turn = 0.0
-            while turn < TURN:
-                start = time.perf_counter()
-                jax.block_until_ready(function(*args))
-                seconds[name].append(time.perf_counter() - start)
-                turn += seconds[name][-1]
-    return {name: float(np.median(values)) for name, values in seconds.items()}
-
-
-def _error(found: jax.Array, truth: jax.Array) -> float:
-    return float(jnp.linalg.norm(found - truth) / jnp.linalg.norm(truth))

@@ -6,12 +6,12 @@ from typing import Any
 
 import numpy as np
 
-from ..results import measured_on
-from .axes import Axis
+from ..evaluate.results import measured_on
+from ..evaluate.written import typeset
 from .charts import Chart, Line, Mark, chart, legend
+from .evaluated import Entry, EvaluatedRun
 from .markup import Child, Html, tag
-from .runs import Entry, Run
-from .words import number
+from .ticks import Axis
 
 # Shells with less than this share of the largest one are rounding, and their ratio is noise.
 SPECTRUM_FLOOR = 1e-12
@@ -216,7 +216,7 @@ def _finite(value: float) -> float | None:
     return float(value) if np.isfinite(value) else None
 
 
-def loss_section(charts: Charts, runs: Sequence[Run]) -> Html | None:
+def loss_section(charts: Charts, runs: Sequence[EvaluatedRun]) -> Html | None:
     """Loss by stage; runs that share a stage share a chart."""
     stages = list(dict.fromkeys(stage.name for run in runs for stage in run.history))
     if not stages:
@@ -237,7 +237,7 @@ def loss_section(charts: Charts, runs: Sequence[Run]) -> Html | None:
             height=280,
         )
         final = ", ".join(
-            f"{line.label}: {number(next((v for v in reversed(line.y) if v), None))}"
+            f"{line.label}: {typeset(next((v for v in reversed(line.y) if v), None))}"
             for line in lines
         )
         figures.append(

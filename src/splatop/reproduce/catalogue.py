@@ -7,12 +7,13 @@ from matplotlib.figure import Figure
 
 from ..benchmarks import get_benchmark
 from ..errors import SplatopError, unknown_name
-from . import figures, settings_tables, tables
-from .results import Metrics
-from .runs import Run, Workshop, keep_going
+from ..evaluate import tables
+from ..evaluate.results import Metrics
+from ..evaluate.tables import Table, with_physics_alone
+from . import plots, settings_tables
 from .schematic import architecture_figure
 from .snapshots import isosurface_figure, snapshot_figure
-from .tables import Table, with_physics_alone
+from .workshop import PlannedRun, Workshop, keep_going
 
 FIXED = (
     "advection2d",
@@ -39,31 +40,37 @@ class Item:
     draw: Draw
 
 
-def matched(benchmark: str) -> list[Run]:
+def matched(benchmark: str) -> list[PlannedRun]:
     """The paper's comparison at equal parameters."""
-    return [Run(benchmark), *(Run(benchmark, kind) for kind in NETWORKS)]
+    return [PlannedRun(benchmark), *(PlannedRun(benchmark, kind) for kind in NETWORKS)]
 
 
-def tenfold(benchmark: str) -> list[Run]:
-    return [Run(benchmark, kind, {"tenfold": "true"}) for kind in NETWORKS]
+def tenfold(benchmark: str) -> list[PlannedRun]:
+    return [PlannedRun(benchmark, kind, {"tenfold": "true"}) for kind in NETWORKS]
 
 
-def unconditioned(runs: list[Run]) -> list[Run]:
+def unconditioned(runs: list[PlannedRun]) -> list[PlannedRun]:
     """Purely data-driven: the FNO does not see the coefficients either."""
     return [
-        Run(r.benchmark, r.kind, {**r.settings, "conditioned": "false"}) if r.kind == "fno" else r
+        PlannedRun(r.benchmark, r.kind, {**r.settings, "conditioned": "false"})
+        if r.kind == "fno"
+        else r
         for r in runs
     ]
 
 
-def _some(shop: Workshop, runs: list[Run], failed: Failed, *, split: str = "test") -> list[Metrics]:
+def _some(
+    shop: Workshop, runs: list[PlannedRun], failed: Failed, *, split: str = "test"
+) -> list[Metrics]:
     found = list(keep_going(runs, lambda run: shop.metrics(run, split=split), failed))
     if not found:
         raise SplatopError(f"expected at least one of its runs, got none: {'; '.join(failed)}")
     return found
 
 
-def _all(shop: Workshop, runs: list[Run], failed: Failed, *, split: str = "test") -> list[Metrics]:
+def _all(
+    shop: Workshop, runs: list[PlannedRun], failed: Failed, *, split: str = "test"
+) -> list[Metrics]:
     """As `_some`, each surrogate followed by its physics alone."""
     return with_physics_alone(_some(shop, runs, failed, split=split))
 
@@ -77,12 +84,12 @@ def _table_rollout(shop: Workshop, failed: Failed) -> Table:
 
 
 def _surrogates(shop: Workshop, names: tuple[str, ...], failed: Failed) -> list[Metrics]:
-    return _some(shop, [Run(name) for name in names], failed)
+    return _some(shop, [PlannedRun(name) for name in names], failed)
 
 
 def _fig_rollout(shop: Workshop, failed: Failed) -> Figure:
     runs = matched("burgers2d")
-    return figures.rollout_figure(
+    return plots.rollout_figure(
         _all(shop, runs, failed, split="train"),
         _all(shop, runs, failed),
         get_benchmark("burgers2d").train_steps,
@@ -91,38 +98,40 @@ def _fig_rollout(shop: Workshop, failed: Failed) -> Figure:
 
 def _fig_rollout_all(shop: Workshop, failed: Failed) -> Figure:
     groups = {name: _all(shop, matched(name), failed) for name in REMAINING}
-    return figures.rollout_grid(groups)
+    return plots.rollout_grid(groups)
 
 
 def _fig_spectra_all(shop: Workshop, failed: Failed) -> Figure:
     order = ("advection_allen_cahn2d", "advection2d", "advection_diffusion2d", FIXED[-1])
-    return figures.spectra_grid({name: _all(shop, matched(name), failed) for name in order})
+    return plots.spectra_grid({name: _all(shop, matched(name), failed) for name in order})
 
 
 def _fig_partial(shop: Workshop, failed: Failed) -> Figure:
     runs = unconditioned([*matched(UNKNOWN), *tenfold(UNKNOWN)])
-    return figures.curves_and_spectra(_some(shop, runs, failed))
+    return plots.curves_and_spectra(_some(shop, runs, failed))
 
 
 def _fig_partial_ablation(shop: Workshop, failed: Failed) -> Figure:
-    runs = [Run(UNKNOWN), Run(UNKNOWN, "fno", label="FiLM-FNO")]
-    return figures.partial_ablation_figure(_all(shop, runs, failed))
+    runs = [PlannedRun(UNKNOWN), PlannedRun(UNKNOWN, "fno", label="FiLM-FNO")]
+    return plots.partial_ablation_figure(_all(shop, runs, failed))
 
 
 def _fig_cost(shop: Workshop, failed: Failed) -> Figure:
     names = ("advection_diffusion2d", "advection_diffusion3d")
-    return figures.cost_figure({name: _all(shop, matched(name), failed) for name in names})
+    return plots.cost_figure({name: _all(shop, matched(name), failed) for name in names})
 
 
 def _fig_ablation(shop: Workshop, failed: Failed) -> Figure:
-    pairs = {name: _all(shop, [Run(name), Run(name, "fno")], failed) for name in FIXED}
-    bare = Run("burgers2d", settings={"filter": "none"}, label="Surrogate without filter")
-    return figures.ablation_figure(pairs, _some(shop, [Run("burgers2d"), bare], failed))
+    pairs = {
+        name: _all(shop, [PlannedRun(name), PlannedRun(name, "fno")], failed) for name in FIXED
+    }
+    bare = PlannedRun("burgers2d", settings={"filter": "none"}, label="Surrogate without filter")
+    return plots.ablation_figure(pairs, _some(shop, [PlannedRun("burgers2d"), bare], failed))
 
 
 def _fig_capacity(shop: Workshop, failed: Failed) -> Figure:
     runs = [*matched("burgers2d"), *tenfold("burgers2d")]
-    return figures.capacity_figure(_some(shop, runs, failed))
+    return plots.capacity_figure(_some(shop, runs, failed))
 
 
 def _snapshots(benchmark: str, fractions: tuple[float, ...]) -> Draw:
@@ -145,7 +154,7 @@ _ITEMS = (
         "fig-architecture",
         "fig:architecture",
         "Method overview: the Gaussian representation and the composite one-step surrogate",
-        lambda shop, failed: architecture_figure(shop.encoding(Run("burgers2d"))),
+        lambda shop, failed: architecture_figure(shop.encoding(PlannedRun("burgers2d"))),
     ),
     Item(
         "table-benchmarks",
@@ -175,13 +184,13 @@ _ITEMS = (
         "fig-spectra",
         "fig:burgers2d_spectrum_all",
         "Spectral fidelity on the 2D Burgers test set: spectra, ratio, error",
-        lambda shop, failed: figures.spectra_figure(_all(shop, matched("burgers2d"), failed)),
+        lambda shop, failed: plots.spectra_figure(_all(shop, matched("burgers2d"), failed)),
     ),
     Item(
         "table-identification",
         "sec:partial:identify",
         "Coefficient identification: relative errors of velocity and diffusivity (in the text)",
-        lambda shop, failed: tables.identification_table(shop.metrics(Run(UNKNOWN))),
+        lambda shop, failed: tables.identification_table(shop.metrics(PlannedRun(UNKNOWN))),
     ),
     Item(
         "fig-partial",

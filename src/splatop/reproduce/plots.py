@@ -9,6 +9,9 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
 from ..data.atomic import complete_or_absent
+from ..evaluate.labels import benchmark_label
+from ..evaluate.published import published_rollout
+from ..evaluate.results import Metrics
 from .panels import (
     draw_bars,
     draw_curves,
@@ -17,9 +20,7 @@ from .panels import (
     draw_spectra,
     mark_initial_band,
 )
-from .published import published_rollout
-from .results import Metrics
-from .style import RC, benchmark_label
+from .style import RC
 
 
 def styled(draw: Callable[..., Figure]) -> Callable[..., Figure]:
