@@ -39,10 +39,14 @@ class Sampled:
 
 @dataclass(frozen=True)
 class Known:
-    """A number at an end, `(F, *side)`, what it may be off by, `(F,)`, and what would be a lot."""
+    """A number at an end, `(F, *side)`, and `(F,)` what it may be off by and what would be a lot.
+
+    `unsure` is the part of it that is noise and shape, without the discretisation.
+    """
 
     found: np.ndarray
     allowed: np.ndarray
+    unsure: np.ndarray
     spread: np.ndarray
 
     def excess(self, wanted: np.ndarray | float) -> float:
@@ -55,7 +59,11 @@ class Known:
     @property
     def tells(self) -> bool:
         """Whether it is known well enough to guess by."""
-        return bool(np.median(self.allowed) <= _TELLING * np.median(self.spread))
+        spread = np.median(self.spread)
+        return bool(
+            np.median(self.unsure) <= _TELLING * spread
+            and np.median(self.allowed) <= 2 * _TELLING * spread
+        )
 
 
 @dataclass(frozen=True)
@@ -103,11 +111,13 @@ def end_of(sample: Sampled, channel: int, axis: int, end: int, grid: Grid) -> En
         Known(
             value.found.reshape(-1, *shape),
             value.allowed + (_DISCRETE * bend if gap else 0.0),
+            value.allowed,
             spread,
         ),
         Known(
             slope.found.reshape(-1, *shape) / step,
             (slope.allowed + _DISCRETE * bend) / step,
+            slope.allowed / step,
             steepness / step,
         ),
     )
@@ -121,14 +131,11 @@ def _continued(
     more = _weights(gap, min(max(span, 4), lines.shape[1]), 3)
     rows = [np.einsum("p,fpl->fl", row, lines[:, : len(row)]) for row in weights]
     cubic = [np.einsum("p,fpl->fl", row, lines[:, : len(row)]) for row in more]
-    known = [
-        Known(
-            sign * rows[order],
-            np.linalg.norm(weights[order]) * noise + floor + _rms(cubic[order] - rows[order]),
-            floor,
-        )
-        for order, sign in ((0, 1.0), (1, -1.0))
-    ]
+    known = []
+    for order, sign in ((0, 1.0), (1, -1.0)):
+        shape = _rms(cubic[order] - rows[order])
+        unsure = np.linalg.norm(weights[order]) * noise + floor + shape
+        known.append(Known(sign * rows[order], unsure, unsure, floor))
     return known[0], known[1], 2 * _rms(rows[2])
 
 

@@ -70,7 +70,7 @@ def _values(item: h5py.Group, end: int, fields: Sequence[str]) -> dict[str, floa
         return {}
     if not here.size or not np.isfinite(here[0]):
         return {}
-    number = float(here[0])
+    number = float(str(here[0]))  # 0.8 in single precision is 0.8
     parts = {f"{name}_{axis}": name for name in named for axis in AXES}
     return {
         field: number
@@ -83,7 +83,7 @@ def _array(item: h5py.Group, name: str) -> np.ndarray | None:
     found = item.get(name)
     if not isinstance(found, h5py.Dataset) or found.dtype.kind not in "buif":
         return None
-    return np.asarray(found[()], float)
+    return np.asarray(found[()])
 
 
 def write_flags(
