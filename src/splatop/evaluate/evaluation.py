@@ -121,6 +121,7 @@ def _with_physics_alone(found: Mapping[str, Metrics], name: str) -> Metrics:
 
 def check_model_fits(model: Model, trajectories: Trajectories) -> None:
     """Refuse data that the model was not made for."""
+    require_periodic(trajectories)
     spec, grid = model.spec, trajectories.grid
     wanted = {"dimensions": spec.dims, "channels": len(spec.fields)}
     held = {"dimensions": grid.dims, "channels": len(trajectories.fields)}

@@ -6,7 +6,7 @@ from dataclasses import replace
 import jax
 import numpy as np
 
-from ..data import Trajectories
+from ..data import Trajectories, require_periodic
 from ..encoders import LatticeEncoder
 from ..equation import Equation
 from ..errors import SplatopError, unknown_name
@@ -83,6 +83,7 @@ def identify_trajectories(
     lattice fine enough for the data. `known` values are the same for all trajectories or one for
     each. All share one band, and so compiled code.
     """
+    require_periodic(trajectories)
     equation = equation.placed_at(trajectories.grid.origin)
     count = trajectories.trajectories
     begin, length = chosen_frames(trajectories, frames, start=start, budget=budget, method=method)

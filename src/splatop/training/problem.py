@@ -394,4 +394,5 @@ def coarsened(
         fields=data.fields,
         coefficients={name: values[:count] for name, values in data.coefficients.items()},
         attributes=data.attributes,
+        domain=data.domain,
     )
