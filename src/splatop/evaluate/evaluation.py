@@ -10,7 +10,7 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Float
 
-from ..data import Progress, Trajectories
+from ..data import Progress, Trajectories, require_periodic
 from ..ensemble import Ensemble
 from ..errors import SplatopError, unknown_name
 from ..model import Model
