@@ -325,8 +325,10 @@ def equation(rng: random.Random, folder: Path) -> None:
 def boundary(rng: random.Random, folder: Path) -> None:
     sys.path.insert(0, str(ROOT / "tests"))
     from fuzz_boundary_text import check, grammatical, mutated
+    from splatop.errors import SplatopError
 
-    check(rng.choice([mutated, mutated, grammatical])(rng))
+    if not check(rng.choice([mutated, mutated, grammatical])(rng)):
+        raise SplatopError("an error with its column")
 
 
 VALUES = ["", "0", "-1", "1", "nan", "inf", "1e400", "9" * 30, "é", "a,b", "u", "../x", "=", "x=1"]
