@@ -55,6 +55,25 @@ def well(path: Path, scale: float = 1.0) -> None:
     save_trajectories(path, data)
 
 
+def walled(path: Path) -> None:
+    import numpy as np
+
+    from splatop import ArrayTrajectories, Grid, save_trajectories
+    from splatop.equation import domain_from_text
+
+    edges = {"lengths": (1.0, 1.0), "fields": ("u",)}
+    save_trajectories(
+        path,
+        ArrayTrajectories(
+            frames() + np.linspace(0, 1, 12, dtype="f4")[:, None],
+            Grid((12, 12), (1.0, 1.0), layout=("cells", "left")),
+            dt=0.1,
+            fields=("u",),
+            domain=domain_from_text("x0: u = a*y; x1: free; y: periodic", **edges),
+        ),
+    )
+
+
 def pdebench(path: Path) -> None:
     import h5py
     import numpy as np
@@ -183,6 +202,9 @@ def read_all(path: Path, rng: random.Random) -> None:
     if rng.random() < (0.9 if path.read_bytes()[:1] in (b"\x93", b"P") else 0.3):
         given = {"axes": rng.choice(["btcxy"] * 8 + ["bxty", "tx", "", "btc", "xx"])}
         given |= {"fields": ["u"], "lengths": 1.0, "dt": 0.1}
+    if rng.random() < 0.3:
+        given["boundary"] = rng.choice(["x: free; y: periodic", "all: u = 0", "x: u = y", "x0:"])
+        given["sampling"] = rng.choice([None, "cells", "ends", "left,cells", "", "cells,"])
     with open_trajectories(path, **given) as data:
         for index in range(min(data.trajectories, 3)):
             data.window(index, 0, min(data.frames, 4))
@@ -209,7 +231,7 @@ def hdf5_structure(rng: random.Random, folder: Path) -> None:
     import numpy as np
 
     path = folder / "sample"
-    rng.choice([well, pdebench])(path)
+    rng.choice([well, pdebench, walled])(path)
     with h5py.File(path, "r+") as file:
         names: list[str] = []
         file.visit(names.append)
@@ -298,6 +320,15 @@ def equation(rng: random.Random, folder: Path) -> None:
 
     text = rng.choice([mutated_text, random_text])(rng)
     parse_equation(text, dims=rng.choice([1, 2, 3]))
+
+
+def boundary(rng: random.Random, folder: Path) -> None:
+    sys.path.insert(0, str(ROOT / "tests"))
+    from fuzz_boundary_text import check, grammatical, mutated
+    from splatop.errors import SplatopError
+
+    if not check(rng.choice([mutated, mutated, grammatical])(rng)):
+        raise SplatopError("an error with its column")
 
 
 VALUES = ["", "0", "-1", "1", "nan", "inf", "1e400", "9" * 30, "é", "a,b", "u", "../x", "=", "x=1"]
@@ -498,6 +529,7 @@ TARGETS: dict[str, tuple[str, Case]] = {
     "export": ("export, bytes", export_bytes),
     "metrics": ("metrics.json", metrics),
     "equation": ("equations as text", equation),
+    "boundary": ("boundaries as text", boundary),
     "arguments": ("command-line arguments", arguments),
     **{name: (f"numbers given to `{name}`", numbers(name)) for name in COMMANDS},
 }

@@ -184,6 +184,7 @@ def _selected(data: Trajectories, count: int | None, *, noise: tuple[float, int]
         fields=data.fields,
         coefficients={name: values[:count] for name, values in data.coefficients.items()},
         attributes=data.attributes,
+        domain=data.domain,
     )
 
 

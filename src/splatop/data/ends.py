@@ -39,10 +39,14 @@ class Sampled:
 
 @dataclass(frozen=True)
 class Known:
-    """A number at an end, `(F, *side)`, what it may be off by, `(F,)`, and what would be a lot."""
+    """A number at an end, `(F, *side)`, and `(F,)` what it may be off by and what would be a lot.
+
+    `unsure` is the part of it that is noise and shape, without the discretisation.
+    """
 
     found: np.ndarray
     allowed: np.ndarray
+    unsure: np.ndarray
     spread: np.ndarray
 
     def excess(self, wanted: np.ndarray | float) -> float:
@@ -55,7 +59,11 @@ class Known:
     @property
     def tells(self) -> bool:
         """Whether it is known well enough to guess by."""
-        return bool(np.median(self.allowed) <= _TELLING * np.median(self.spread))
+        spread = np.median(self.spread)
+        return bool(
+            np.median(self.unsure) <= _TELLING * spread
+            and np.median(self.allowed) <= 2 * _TELLING * spread
+        )
 
 
 @dataclass(frozen=True)
@@ -76,15 +84,16 @@ def sampled(data: Trajectories) -> Sampled:
     times = np.unique(np.linspace(0, data.frames - 1, count).astype(int))
     which = sorted({0, data.trajectories - 1})
     frames = [data.states(b, int(t), 1)[0] for b in which for t in times]
-    clean = np.nan_to_num(np.stack(frames), posinf=0.0, neginf=0.0).astype(float)
+    clean = np.nan_to_num(np.stack(frames), posinf=0.0, neginf=0.0)
     return Sampled(clean, tuple(b for b in which for _ in times))
 
 
 def end_of(sample: Sampled, channel: int, axis: int, end: int, grid: Grid) -> End:
     """The field's value and outward slope at one end of an axis with this grid's layout."""
-    lines = np.moveaxis(sample.frames[:, channel], axis + 1, 1)
-    lines = lines[:, ::-1] if end else lines
-    lines = lines.reshape(*lines.shape[:2], -1)
+    whole = sample.frames[(slice(None), channel, *_thinned(grid.points, axis))]
+    lines = np.moveaxis(whole, axis + 1, 1).astype(float)
+    side = lines.shape[2:]
+    lines = (lines[:, ::-1] if end else lines).reshape(*lines.shape[:2], -1)
     step, count = grid.spacing[axis], lines.shape[1]
     gap = {"ends": 0.0, "cells": 0.5, "left": float(end)}[grid.layout[axis]]  # in spacings
     # A root mean square over few points varies: four standard deviations where it is one.
@@ -95,21 +104,31 @@ def end_of(sample: Sampled, channel: int, axis: int, end: int, grid: Grid) -> En
     tried = [_continued(lines, gap, span, noise, floor) for span in spans]
     value = min((one[0] for one in tried), key=lambda one: float(np.median(one.allowed)))
     slope = min((one[1] for one in tried), key=lambda one: float(np.median(one.allowed)))
-    shape = sample.frames.shape[2:][:axis] + sample.frames.shape[2:][axis + 1 :]
     bend = tried[0][2]
     spread = np.maximum(flat.std(axis=1), 1e-30)
     steepness = np.maximum(_rms(np.diff(lines, axis=1)), 1e-30)
     return End(
         Known(
-            value.found.reshape(-1, *shape),
+            value.found.reshape(-1, *side),
             value.allowed + (_DISCRETE * bend if gap else 0.0),
+            value.allowed,
             spread,
         ),
         Known(
-            slope.found.reshape(-1, *shape) / step,
+            slope.found.reshape(-1, *side) / step,
             (slope.allowed + _DISCRETE * bend) / step,
+            slope.allowed / step,
             steepness / step,
         ),
+    )
+
+
+def _thinned(points: tuple[int, ...], axis: int) -> tuple[slice, ...]:
+    """All points along an axis, at lines across it that are enough to tell."""
+    along = round(_LINES ** (1 / max(1, len(points) - 1)))
+    return tuple(
+        slice(None) if i == axis else slice(None, None, max(1, n // along))
+        for i, n in enumerate(points)
     )
 
 
@@ -121,14 +140,11 @@ def _continued(
     more = _weights(gap, min(max(span, 4), lines.shape[1]), 3)
     rows = [np.einsum("p,fpl->fl", row, lines[:, : len(row)]) for row in weights]
     cubic = [np.einsum("p,fpl->fl", row, lines[:, : len(row)]) for row in more]
-    known = [
-        Known(
-            sign * rows[order],
-            np.linalg.norm(weights[order]) * noise + floor + _rms(cubic[order] - rows[order]),
-            floor,
-        )
-        for order, sign in ((0, 1.0), (1, -1.0))
-    ]
+    known = []
+    for order, sign in ((0, 1.0), (1, -1.0)):
+        shape = _rms(cubic[order] - rows[order])
+        unsure = np.linalg.norm(weights[order]) * noise + floor + shape
+        known.append(Known(sign * rows[order], unsure, unsure, floor))
     return known[0], known[1], 2 * _rms(rows[2])
 
 
@@ -247,7 +263,8 @@ def violation(data: Trajectories, sample: Sampled) -> str | None:
 def _wanted(data: Trajectories, sample: Sampled, condition: Condition, axis: int) -> np.ndarray:
     """What is set along the side, `(F, *side)`."""
     others = [i for i in range(data.grid.dims) if i != axis]
-    points = [data.grid.coordinates()[i].ravel() for i in others]
+    thinned = _thinned(data.grid.points, axis)
+    points = [data.grid.coordinates()[i].ravel()[thinned[i]] for i in others]
     mesh = dict(zip((AXES[i] for i in others), np.meshgrid(*points, indexing="ij"), strict=True))
     return np.stack(
         [

@@ -48,7 +48,8 @@ def as_trajectories(
                 "expected dt, lengths, origin, fields, boundary and sampling only for arrays, got "
                 "them with trajectories, which state their own: leave them out"
             )
-        return without_end(data, keep_lengths=False) if drop_end else data
+        rings = tuple(axis for axis, ring in enumerate(data.domain.periodic) if ring)
+        return without_end(data, rings, keep_lengths=False) if drop_end else data
     if isinstance(data, str | Path):
         return open_trajectories(
             data,

@@ -62,15 +62,12 @@ def _values(item: h5py.Group, end: int, fields: Sequence[str]) -> dict[str, floa
     values, mask = _array(item, "values"), _array(item, "mask")
     if not named or values is None or mask is None or values.ndim != 1 or mask.ndim != 1:
         return {}
-    if len(values) == len(mask):
-        here = values[-end:][:1] if end else values[:1]
-    elif len(values) == int(mask.astype(bool).sum()):
-        here = values[-1:] if end else values[:1]
-    else:
+    if not len(values) or len(values) not in (len(mask), int(mask.astype(bool).sum())):
         return {}
-    if not here.size or not np.isfinite(here[0]):
+    here = values[-1 if end else 0]
+    if not np.isfinite(here):
         return {}
-    number = float(here[0])
+    number = float(str(here))  # 0.8 in single precision is 0.8
     parts = {f"{name}_{axis}": name for name in named for axis in AXES}
     return {
         field: number
@@ -83,7 +80,7 @@ def _array(item: h5py.Group, name: str) -> np.ndarray | None:
     found = item.get(name)
     if not isinstance(found, h5py.Dataset) or found.dtype.kind not in "buif":
         return None
-    return np.asarray(found[()], float)
+    return np.asarray(found[()])
 
 
 def write_flags(

@@ -49,6 +49,7 @@ def forecast(
                 **{k: np.asarray([one[k] for one in own]) for k in names},
             },
             {"predicted_by": model.spec.kind, "splatop_version": __version__},
+            source.domain,
         )
         with writing(out, layout) as write:
             for b in progress(range(count)):

@@ -111,7 +111,7 @@ class SomeTrajectories(Trajectories):
         self.coefficients = {
             name: values[list(indices)] for name, values in whole.coefficients.items()
         }
-        self.attributes = whole.attributes
+        self.attributes, self.domain = whole.attributes, whole.domain
 
     def read(self, trajectory: int, start: int, frames: int) -> np.ndarray:
         return self.whole.read(self.indices[trajectory], start, frames)
