@@ -45,7 +45,7 @@ def solve_to_file(
         {name: np.full(trajectories, value) for name, value in coefficients.items()},
         {
             "equation": format_equation(equation, dims=grid.dims),
-            "initial": initial,
+            "initial": initial if domain is None or domain.all_periodic else "harmonics",
             "seed": seed,
             "splatop_version": __version__,
         },

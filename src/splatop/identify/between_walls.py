@@ -25,6 +25,10 @@ _HEARD = 5.0
 # What clean frames in single precision and the quadrature in time leave, relative to the change.
 _FLOOR = 1e-6
 _TAIL = 1e-6
+# Harmonics that are not heard are left out anyway: none that are may be missing.
+_LEVEL = 0.995
+# Noise below this share of the fields is rounding.
+_CLEAN = 1e-4
 _STEPS = 30
 _DRAWS = 6
 # Bounds of what is believed, as for periodic data: see diagnose.py.
@@ -55,11 +59,14 @@ def identify_between_walls(
     given = {**known, **unknown}
     few = frames.reshape(-1, *frames.shape[2:])[:: max(1, frames.shape[0] * length // 24)]
     with jax.enable_x64(True):
-        sizes = choose_sizes(equation, given, few, domain=domain, grid=grid, tail=_TAIL)
+        sizes = choose_sizes(
+            equation, given, few, domain=domain, grid=grid, tail=_TAIL, level=_LEVEL
+        )
         anchors = tuple(size.anchors for size in sizes)
         scheme = Galerkin(equation, wall_space(equation, domain, anchors))
         rows = _Rows(scheme, frames, trajectories.dt, grid, given)
-        return _solve(rows, dict(unknown), dict(known), frames, any(s.noise for s in sizes))
+        noisy = rows.relative_noise > _CLEAN
+        return _solve(rows, dict(unknown), dict(known), frames, noisy)
 
 
 class _Rows:
@@ -91,7 +98,9 @@ class _Rows:
             )
         length = frames.shape[1]
         half = int(np.clip((length - 1) // 4, _SHORTEST, _LONGEST))
-        self.starts = np.arange(0, length - 2 * half, max(1, half // 2))
+        stride = max(1, half // 2)
+        self.starts = np.arange(0, length - 2 * half, stride)
+        self.overlap = 2 * half / stride  # bumps that one frame is in
         s = np.arange(-half, half + 1) / half
         power = int(np.clip(2 + half // 3, 2, 7))
         self.bump = (1 - s**2) ** power
@@ -167,7 +176,7 @@ def _solve(
     sizes = np.linalg.norm(jacobian.reshape(-1, len(names)), axis=0)
     scaled = jacobian / sizes
     condition = float(np.linalg.cond(scaled.reshape(-1, len(names))))
-    errors = _errors(r, scaled) / sizes
+    errors = _errors(r, scaled, rows.overlap) / sizes
     if len(drawn):
         # The correction is itself known to a part of what a draw moves.
         moved = np.std(drawn, axis=0, ddof=1)
@@ -241,13 +250,15 @@ def _search(
     return x, r, jacobian, False
 
 
-def _errors(r: np.ndarray, jacobian: np.ndarray) -> np.ndarray:
+def _errors(r: np.ndarray, jacobian: np.ndarray, overlap: float) -> np.ndarray:
     """Standard errors that take what is left at one harmonic, over all bumps, as one draw.
 
     Bumps overlap in time, and what is left of clean frames is no noise: harmonics, of which there
-    are many, are independent of each other.
+    are many, are independent of each other. A coefficient that acts on few of them has no such
+    draws: no error is below what the size of the rest says.
     """
     normal = np.einsum("whp,whq->pq", jacobian, jacobian)
     scores = np.einsum("whp,wh->hp", jacobian, r)
     inverse = np.linalg.pinv(normal)
-    return np.sqrt(np.diag(inverse @ (scores.T @ scores) @ inverse))
+    spread = np.diag(inverse @ (scores.T @ scores) @ inverse)
+    return np.sqrt(np.maximum(spread, np.mean(r**2) * overlap * np.diag(inverse)))

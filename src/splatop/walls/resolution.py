@@ -18,9 +18,8 @@ _CANDIDATES = (8, 10, 12, 14, 16, 18, 20, 24, 28, 32, 36, 40, 48, 56, 64, 72, 80
 # Anchors for each sample, at most: beyond, a fit amplifies noise and rounding at the ends. Where no
 # sample lies at an end that has no condition, it does so earlier.
 _MOST, _MOST_FREE = 0.5, 0.4
-# The residual of a fit that is noise does not fall as anchors are added; a fall by less than this
-# for a third more of them is none.
-_LEVEL = 0.8
+# The residual of a fit that is noise does not fall as anchors are added; a fall by less is none.
+LEVEL = 0.9
 
 
 @dataclass(frozen=True)
@@ -51,11 +50,18 @@ def choose_sizes(
     domain: Domain,
     grid: Grid,
     tail: float,
+    level: float = LEVEL,
 ) -> list[Size]:
-    """For each axis the fewest functions that hold sample frames `(n, C, *N)`."""
+    """For each axis the fewest functions that hold sample frames `(n, C, *N)`.
+
+    Where noise keeps any from doing so, those that leave no more than 1 / `level` of what the best
+    leave.
+    """
     rest = _homogeneous(equation, coefficients, frames, domain, grid)
     each = tail / math.sqrt(domain.dims)
-    return [_choose_size(equation, rest, domain, grid, axis, each) for axis in range(domain.dims)]
+    return [
+        _choose_size(equation, rest, domain, grid, axis, each, level) for axis in range(domain.dims)
+    ]
 
 
 def _homogeneous(
@@ -75,7 +81,13 @@ def _homogeneous(
 
 
 def _choose_size(
-    equation: Equation, frames: np.ndarray, domain: Domain, grid: Grid, axis: int, tail: float
+    equation: Equation,
+    frames: np.ndarray,
+    domain: Domain,
+    grid: Grid,
+    axis: int,
+    tail: float,
+    level: float,
 ) -> Size:
     """The fewest functions along an axis that hold the frames, or all but their noise."""
     n, name = grid.points[axis], AXES[axis]
@@ -103,7 +115,7 @@ def _choose_size(
         left[candidate] = float(np.sqrt(np.mean(np.square(rest)) / freedom)) / size
         if left[candidate] <= tail:
             break
-    chosen, noise = _least(left, tail)
+    chosen, noise = _least(left, tail, level)
     what = f"{chosen} {'harmonics' if ring else 'Gaussians'} along {name}"
     if left[chosen] <= tail:
         why = f"leave {left[chosen]:.1e} of the data's amplitude (wanted {tail:.0e})"
@@ -117,14 +129,11 @@ def _choose_size(
     return Size(chosen, left[chosen], noise, f"anchors: {what} {why}")
 
 
-def _least(left: dict[int, float], tail: float) -> tuple[int, bool]:
+def _least(left: dict[int, float], tail: float, level: float) -> tuple[int, bool]:
     """The size to take, and whether what it leaves is noise."""
     sizes = list(left)
     if left[sizes[-1]] <= tail:
         return sizes[-1], False
     floor = min(left.values())
-    for a in sizes:
-        later = [b for b in sizes if b >= 1.3 * a]
-        if later and left[a] < floor / _LEVEL and left[a] * _LEVEL < left[later[0]]:
-            return a, True
-    return sizes[-1], False
+    chosen = next(a for a in sizes if left[a] * level <= floor)
+    return chosen, chosen < sizes[-1] and left[sizes[-1]] > 0.8 * floor
