@@ -3,6 +3,7 @@
 import json
 import subprocess
 import sys
+from pathlib import Path
 
 import equinox as eqx
 import jax
@@ -15,6 +16,7 @@ from splatop import registry
 from splatop.description import build, describe, own_parts
 from splatop.encoders.encoder import Encoder
 from splatop.errors import SplatopError
+from splatop.evaluate import evaluate
 from splatop.evaluate.report.details import _settings
 from splatop.evaluate.report.runs import Run
 from splatop.model import Model, ModelSpec, build_model, load_model, save_model
@@ -58,7 +60,7 @@ class Shift(eqx.Module):
 
     a: jax.Array
     by: int = eqx.field(static=True, default=1)
-    function: object = jax.nn.tanh
+    function: object = eqx.field(static=True, default=jax.nn.tanh)
 
     def __call__(self, u):
         return self.a * jnp.roll(self.function(u), self.by, axis=-1)
@@ -192,10 +194,10 @@ def test_the_report_names_them():
     assert "factor = 0.25" in found["physics.jets.encoder"]
     assert "without a registered name" in found["network"]
 
-    class Nothing:
-        representation = None
-
-    page = str(_settings(Run("run", None, made, Nothing(), {}, ()), named=False))
+    frames = np.stack([field(), field(), field()])[None]
+    data = splatop.ArrayTrajectories(frames, splatop.Grid((32,), (1.0,)), dt=0.01, fields=("u",))
+    metrics = evaluate(made, data, steps=2, also=())
+    page = str(_settings(Run("run", Path("."), made, metrics, {}, ()), named=False))
     assert "Parts of your own" in page
     assert "growth-term (" in page
 

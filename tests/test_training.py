@@ -299,11 +299,11 @@ def test_observed_reconstruction_is_equation_nine():
 
 def test_frames_are_turned_into_every_image_of_themselves():
     frame = np.arange(9.0).reshape(1, 3, 3) + 1
-    images = {stages._turned(frame, np.random.default_rng(seed)).tobytes() for seed in range(300)}
+    images = {stages._mirrored(frame, np.random.default_rng(seed)).tobytes() for seed in range(300)}
     mirrored = [np.flip(frame, axes) for axes in ((), (1,), (2,), (1, 2))]
     turned = [image.transpose(0, *axes) for image in mirrored for axes in ((1, 2), (2, 1))]
     assert images == {(sign * image).tobytes() for image in turned for sign in (1, -1)}
-    oblong = stages._turned(np.ones((2, 3, 4)), np.random.default_rng(0))
+    oblong = stages._mirrored(np.ones((2, 3, 4)), np.random.default_rng(0))
     assert oblong.shape == (2, 3, 4)
 
 

@@ -71,7 +71,7 @@ class Surrogate(Stepper):
         return self.physics
 
     @property
-    def loss_unit(self) -> Float[Array, " C"]:
+    def loss_unit(self) -> Float[Array, "*members C"]:
         """What errors are measured in while training: what Φ leaves to the network."""
         return self.scale
 
@@ -105,7 +105,7 @@ class ScaledOperator(Stepper):
         return network_says(self.network, "light_gradient")
 
     @property
-    def loss_unit(self) -> Float[Array, " C"]:
+    def loss_unit(self) -> Float[Array, "*members C"]:
         return self.spread
 
     def __call__(self, u: Field, coefficients: Coefficients) -> Field:
