@@ -13,13 +13,14 @@ from typer.testing import CliRunner
 from splatop.benchmarks import BENCHMARKS, get_benchmark
 from splatop.cli import app
 from splatop.errors import SplatopError
-from splatop.evaluate import Metrics, ReferenceTrajectories, load_metrics, runs, save_metrics
+from splatop.evaluate import Metrics, ReferenceTrajectories, load_metrics, save_metrics
 from splatop.evaluate.averages import describe_model
 from splatop.evaluate.labels import default_name
 from splatop.evaluate.tables import rollout_table
 from splatop.evaluate.written import plain, with_deviation
 from splatop.model import Model, ModelSpec, build_model
 from splatop.numerics import Numerics
+from splatop.reproduce import workshop
 from splatop.reproduce.catalogue import GROUPS, ITEMS, UNKNOWN, matched, select, tenfold
 from splatop.reproduce.encoding import Encoding, encode_frame
 from splatop.reproduce.frames import Frames, rollout_frames
@@ -185,7 +186,7 @@ def shelf(tmp_path_factory) -> Path:
 
 @pytest.fixture
 def nothing_is_made(monkeypatch):
-    monkeypatch.setattr(runs.Workshop, "model", Shelf.model)
+    monkeypatch.setattr(workshop.Workshop, "model", Shelf.model)
 
 
 def test_every_table_and_figure_of_the_paper_has_a_name():
@@ -261,14 +262,14 @@ def test_metrics_of_another_size_are_measured_again(tmp_path, monkeypatch):
     shop = Workshop(tmp_path, "smoke", Size(COUNT, STEPS))
     shop.path(run).mkdir()
     save_metrics(shop.path(run) / "metrics.json", made_up(run))
-    monkeypatch.setattr(runs.Workshop, "model", lambda self, run: "the model")
+    monkeypatch.setattr(workshop.Workshop, "model", lambda self, run: "the model")
     asked = []
 
     def evaluate(model, data, *, steps, name, also):
         asked.append((model, data.trajectories, data.grid.points, steps, name))
         return made_up(run)
 
-    monkeypatch.setattr(runs, "evaluate", evaluate)
+    monkeypatch.setattr(workshop, "evaluate", evaluate)
     shop.metrics(run)
     assert asked == []
     replace(shop, size=Size(2, STEPS)).metrics(run)
@@ -284,9 +285,9 @@ def test_what_is_missing_is_trained_with_the_preset_and_continued(tmp_path, monk
             (Path(out) / "config.json").write_text("{}")
             raise SplatopError("training stopped at step 3")
 
-    monkeypatch.setattr(runs, "train", train)
+    monkeypatch.setattr(workshop, "train", train)
     held = tiny_model()
-    monkeypatch.setattr(runs, "load_model", lambda path: held)
+    monkeypatch.setattr(workshop, "load_model", lambda path: held)
     shop = Workshop(tmp_path, "smoke")
     run = PlannedRun("burgers2d", "unet", {"tenfold": "true"})
     with pytest.raises(SplatopError, match="stopped at step 3"):
@@ -302,7 +303,7 @@ def test_a_run_that_fails_is_left_out_and_reported(shelf, tmp_path, monkeypatch)
     def train(*_, **__):
         raise SplatopError("the loss is nan")
 
-    monkeypatch.setattr(runs, "train", train)
+    monkeypatch.setattr(workshop, "train", train)
     folder = tmp_path / "smoke" / "runs"
     for kind in ("surrogate", "fno"):
         name = PlannedRun("burgers2d", kind).folder

@@ -8,6 +8,7 @@ turns the JSON files it writes into tables and figures.
 
 import argparse
 import json
+import re
 import shutil
 import sys
 from dataclasses import replace
@@ -244,17 +245,19 @@ def choices(runs: Path) -> None:
     name = "advection2d"
     base = replace(preset("fast", name), phases=((64, 100),), warmup=10, keep_if_better=False)
     for label, changes in CHOICES.items():
-        path = RESULTS / "choices" / f"{label}.json"
+        file = re.sub("[^a-z0-9]+", "_", label.lower().replace("'", ""))
+        path = RESULTS / "choices" / f"{file}.json"
         if path.exists():
             continue
         settings = replace(base, **changes)
-        model = trained(runs / "choices" / label, Problem(benchmark=name), settings)
+        model = trained(runs / "choices" / file, Problem(benchmark=name), settings)
         tests = ReferenceTrajectories(get_benchmark(name), trajectories=6)
         metrics = evaluate(model, tests, name=label, also=("physics alone",))
         alone = metrics.physics_alone
         write(
             path,
             {
+                "changed": label,
                 "rl2_mean": metrics.rl2_mean,
                 "physics_alone": alone.rl2_mean if alone else None,
                 "minutes": model.record["stage_minutes"]["operator"],

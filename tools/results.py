@@ -184,18 +184,17 @@ def numerics() -> str:
 
 
 def choices() -> str:
-    rows = []
-    for path in sorted((RESULTS / "choices").glob("*.json"), key=lambda p: p.stem != "as it is"):
-        held = json.loads(path.read_text())
-        rows.append(
-            [
-                path.stem,
-                number(held["rl2_mean"]),
-                number(held["physics_alone"]),
-                str(held["steps"]),
-                f"{held['minutes']:.1f}",
-            ]
-        )
+    found = [json.loads(path.read_text()) for path in (RESULTS / "choices").glob("*.json")]
+    rows = [
+        [
+            held["changed"],
+            number(held["rl2_mean"]),
+            number(held["physics_alone"]),
+            str(held["steps"]),
+            f"{held['minutes']:.1f}",
+        ]
+        for held in sorted(found, key=lambda one: (one["changed"] != "as it is", one["changed"]))
+    ]
     return table(["changed", "rL2", "physics alone", "steps", "minutes of stage 2"], rows)
 
 

@@ -1,5 +1,6 @@
 """The paper's benchmarks and those between walls, each one value in one table."""
 
+import functools
 import math
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
@@ -14,6 +15,7 @@ from .equation import (
     Reaction,
     SelfAdvection,
     domain_from_text,
+    format_equation,
     parse_equation,
 )
 from .errors import SplatopError, unknown_name
@@ -29,6 +31,7 @@ class Benchmark:
     `coefficient_ranges` are drawn log-uniformly for each (appendix E), and one of the two is empty.
     Initial conditions are zero-mean Fourier series with `|k_i| <= initial_cutoff`, largest value 1,
     drawn on `initial_points` per axis (`points`, if 0) and the same functions on every grid.
+    `text` is the equation as its field writes it, where the terms would print in another form.
 
     The box is the periodic unit box, unless `boundary` says what holds at its edges; it then has
     the sides `sides` from `corner` on, points that lie as `layout` says, and initial states of the
@@ -38,7 +41,6 @@ class Benchmark:
     name: str
     title: str
     equation: Equation
-    equation_text: str
     points: int
     dims: int
     dt: float
@@ -57,6 +59,12 @@ class Benchmark:
     layout: tuple[str, ...] = ()
     sides: tuple[float, ...] = ()
     corner: tuple[float, ...] = ()
+    text: str = ""
+
+    @functools.cached_property
+    def equation_text(self) -> str:
+        """The equation as text, which `parse_equation` reads."""
+        return self.text or format_equation(self.equation, dims=self.dims)
 
     @property
     def channels(self) -> int:
@@ -126,7 +134,6 @@ _TABLE = (
         name="advection2d",
         title="2D advection",
         equation=Equation((Advection(),)),
-        equation_text="dt(u) = -v*(dx(u) + dy(u))",
         coefficients={"v": 0.025},
         points=160,
         dims=2,
@@ -137,7 +144,6 @@ _TABLE = (
         name="advection_diffusion2d",
         title="2D advection-diffusion",
         equation=_ADVECTION_DIFFUSION,
-        equation_text="dt(u) = -v*(dx(u) + dy(u)) + D*lap(u)",
         coefficients={"v": 0.025, "D": 2e-6},
         points=160,
         dims=2,
@@ -148,10 +154,6 @@ _TABLE = (
         name="burgers2d",
         title="2D Burgers",
         equation=Equation((SelfAdvection(), Diffusion(coefficient="nu")), _BURGERS_FIELDS),
-        equation_text=(
-            "dt(u_x) = -c*(u_x*dx(u_x) + u_y*dy(u_x)) + nu*lap(u_x); "
-            "dt(u_y) = -c*(u_x*dx(u_y) + u_y*dy(u_y)) + nu*lap(u_y)"
-        ),
         coefficients=_BURGERS_COEFFICIENTS,
         points=160,
         dims=2,
@@ -162,7 +164,6 @@ _TABLE = (
         name="advection_allen_cahn2d",
         title="2D advection-Allen-Cahn",
         equation=Equation((Advection(), Diffusion(coefficient="nu"), _ALLEN_CAHN)),
-        equation_text="dt(u) = -v*(dx(u) + dy(u)) + nu*lap(u) + r*(u - u^3)",
         coefficients={"v": 0.05, "nu": 1e-3, "r": 1.0},
         points=160,
         dims=2,
@@ -174,7 +175,6 @@ _TABLE = (
         name="advection_diffusion3d",
         title="3D advection-diffusion",
         equation=_ADVECTION_DIFFUSION,
-        equation_text="dt(u) = -v*(dx(u) + dy(u) + dz(u)) + D*lap(u)",
         coefficients={"v": 0.0125, "D": 1e-6},
         points=64,
         dims=3,
@@ -185,7 +185,6 @@ _TABLE = (
         name="unknown_advection_diffusion2d",
         title="2D advection-diffusion, unknown coefficients",
         equation=_ADVECTION_DIFFUSION,
-        equation_text="dt(u) = -v*(dx(u) + dy(u)) + D*lap(u)",
         coefficient_ranges={"v": (0.0125, 0.025), "D": (1e-6, 4e-6)},
         points=160,
         dims=2,
@@ -198,7 +197,7 @@ _TABLE = (
         equation=Equation(
             (ConservativeSelfAdvection(), Diffusion(coefficient="nu")), _BURGERS_FIELDS
         ),
-        equation_text=(
+        text=(
             "dt(u_x) = -c/2*(dx(u_x*u_x) + dy(u_y*u_x)) + nu*lap(u_x); "
             "dt(u_y) = -c/2*(dx(u_x*u_y) + dy(u_y*u_y)) + nu*lap(u_y)"
         ),
@@ -220,7 +219,7 @@ def _walls(name: str, title: str, text: str, boundary: str, **rest: Any) -> Benc
         name=name,
         title=title,
         equation=equation.placed_at(corner),
-        equation_text=text,
+        text=text,
         boundary=boundary,
         train_trajectories=32,
         test_trajectories=8,
