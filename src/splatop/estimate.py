@@ -122,6 +122,11 @@ def counted(spec: ModelSpec, points: tuple[int, ...]) -> tuple[float, int]:
 
 
 def _check(spec: ModelSpec, points: tuple[int, ...], batch: int, horizon: int, devices: int):
+    if spec.domain is not None:
+        raise SplatopError(
+            "expected a model of a periodic box to estimate the cost of, got one with walls: "
+            "measure it, `splatop evaluate` gives the time of a step"
+        )
     if spec.kind not in ("surrogate", "physics", "fno") or spec.tenfold or spec.operator != "fno":
         raise SplatopError(
             f"expected a surrogate, physics or FNO to estimate, got '{spec.kind}': there is no "

@@ -90,6 +90,8 @@ def _spec(what: str):
             loaded.sample_frames(),
             lengths=benchmark.lengths,
             dt=benchmark.dt,
+            domain=benchmark.domain,
+            layout=benchmark.grid.layout,
         )
     unknown = tuple(benchmark.coefficient_ranges)
     spec = ModelSpec(

@@ -213,6 +213,8 @@ def tune(
             loaded.sample_frames(),
             lengths=loaded.grid.lengths,
             dt=loaded.dt,
+            domain=loaded.domain,
+            layout=loaded.grid.layout,
         )
     if json:
         print_json(asdict(tuned))
