@@ -12,7 +12,6 @@ import pytest
 import scipy.io
 import xarray as xr
 
-from command import run
 from splatop.data import (
     ArrayTrajectories,
     in_memory,
@@ -465,31 +464,31 @@ def test_states_of_bounded_coordinates():
 # --- the command line ----------------------------------------------------------------------------
 
 
-def test_commands(tmp_path, solutions):
+def test_commands(splatop, tmp_path, solutions):
     frames, axes = solutions["channel"]
     text = TOLD["channel"][0]
     source, out = tmp_path / "a.nc", tmp_path / "a.h5"
     labelled(frames, axes).to_netcdf(source)
-    code, _, error = run("inspect", source)
+    code, _, error = splatop("inspect", source)
     assert code == 1
     assert f'--boundary "{text}"' in " ".join(error.split())
-    code, shown, _ = run("inspect", source, "--boundary", text)
+    code, shown, _ = splatop("inspect", source, "--boundary", text)
     assert code == 0
     assert f"boundary {text} (as told)" in shown
     assert "points of bounded axes: x cells (told by the coordinates: from -1 to 1)" in shown
-    code, _, error = run("inspect", source, "--boundary", text, "--sampling", "ends")
+    code, _, error = splatop("inspect", source, "--boundary", text, "--sampling", "ends")
     assert code == 1
     assert "u = 0 at x0 is not what the data do" in " ".join(error.split())
-    assert run("convert", source, out, "--boundary", text)[0] == 0
-    code, shown, _ = run("inspect", out, "--json")
+    assert splatop("convert", source, out, "--boundary", text)[0] == 0
+    code, shown, _ = splatop("inspect", out, "--json")
     held = json.loads(shown)
     assert held["layout"] == ["cells", "left"]
     assert held["boundary_conditions"] == text
     assert [axis["periodic"] for axis in held["domain"]["axes"]] == [False, True]
-    code, _, error = run("identify", out, "--equation", "dt(u) = D*lap(u)")
+    code, _, error = splatop("identify", out, "--equation", "dt(u) = D*lap(u)")
     assert code == 1
     assert "expected data of a periodic box" in " ".join(error.split())
-    code, _, error = run(
+    code, _, error = splatop(
         "train", "--data", out, "--equation", "dt(u) = D*lap(u)", "--out", tmp_path / "run"
     )
     assert code == 1

@@ -252,13 +252,13 @@ def _points(data: Trajectories, told: Told, edges: _Edges) -> dict[int, AxisPoin
     for axis, ring in enumerate(edges.periodic):
         if ring:
             continue
-        word, stored = words[axis], data.stated.layout
-        if stored and word is None:
-            own = data.stated.domain.axes[axis] if data.stated.domain else None
-            assert own is not None
+        word, stored = words[axis], data.stated.domain
+        own = stored.axes[axis] if stored is not None and word is None else None
+        if own is not None and not own.periodic:
+            layout = data.stated.layout[axis]
             length = own.length if lengths[axis] is None else lengths[axis]
             begin = own.origin if begins[axis] is None else begins[axis]
-            found[axis] = AxisPoints(float(begin), float(length), stored[axis], "as written")
+            found[axis] = AxisPoints(float(begin), float(length), layout, "as written")
             continue
         one = axis_points(data, axis, word=word, length=lengths[axis], begin=begins[axis])
         one = one or _told_by_values(data, axis, edges, lengths[axis], begins[axis])
