@@ -22,11 +22,11 @@ def room(path: Path) -> str:
     return path.relative_to(PACKAGE).parts[0].removesuffix(".py")
 
 
-def imported_rooms(path: Path) -> set[str]:
-    """Rooms of splatop that a file imports from, wherever in the file it does."""
+def imported_rooms(path: Path, text: str | None = None) -> set[str]:
+    """Rooms of splatop that a file imports from, wherever in the file, or in `text`, it does."""
     package = ("splatop", *path.relative_to(PACKAGE).parts[:-1])
     modules: list[tuple[str, ...]] = []
-    for node in ast.walk(ast.parse(path.read_text())):
+    for node in ast.walk(ast.parse(path.read_text() if text is None else text)):
         if isinstance(node, ast.Import):
             modules += [tuple(alias.name.split(".")) for alias in node.names]
         elif isinstance(node, ast.ImportFrom):
@@ -80,3 +80,49 @@ def test_the_command_line_stays_at_the_surface():
         if room(path) not in ("cli", "__main__")
     }
     assert "cli" not in used
+
+
+# What presents results: imported when asked for, and known to nobody that computes.
+PRESENTING = {"report", "reproduce", "bench"}
+
+
+def imported_at_once(path: Path) -> set[str]:
+    """Rooms that a file imports when it is imported, not inside a function or for types alone."""
+    tree = ast.parse(path.read_text())
+    for node in ast.walk(tree):
+        if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef) or (
+            isinstance(node, ast.If) and ast.unparse(node.test) == "TYPE_CHECKING"
+        ):
+            node.body = [ast.Pass()]
+    return imported_rooms(path, ast.unparse(tree))
+
+
+def test_nothing_that_computes_knows_what_presents():
+    surface = {*PRESENTING, "cli", "fitted", "__main__"}
+    wrong = [
+        f"{path.relative_to(PACKAGE)} imports {other}"
+        for path in files()
+        if room(path) not in surface
+        for other in imported_rooms(path) & PRESENTING
+    ]
+    assert not wrong, wrong
+
+
+def test_reports_and_benchmarks_are_imported_when_asked_for():
+    wrong = [
+        f"{path.relative_to(PACKAGE)} imports {other} at once"
+        for path in files()
+        if room(path) not in PRESENTING
+        for other in imported_at_once(path) & PRESENTING
+    ]
+    assert not wrong, wrong
+
+
+def test_an_import_inside_a_function_is_told_from_one_at_once(tmp_path, monkeypatch):
+    monkeypatch.setitem(globals(), "PACKAGE", tmp_path)
+    path = tmp_path / "fitted.py"
+    path.write_text("def f():\n    from .report import x")
+    assert imported_rooms(path) == {"report"}
+    assert imported_at_once(path) == set()
+    path.write_text("from .report import x")
+    assert imported_at_once(path) == {"report"}

@@ -1,14 +1,14 @@
-"""Isosurfaces of periodic 3D fields: marching tetrahedra and one shaded picture."""
+"""Isosurfaces of periodic 3D fields, in one shaded picture."""
 
 import io
 from collections.abc import Sequence
-from itertools import permutations
 
 import numpy as np
 from matplotlib.colors import to_rgb
 from matplotlib.figure import Figure
 from mpl_toolkits.mplot3d.art3d import Poly3DCollection
 from scipy.ndimage import map_coordinates
+from skimage.measure import marching_cubes
 
 # The paper shows +0.4 and -0.4 of fields whose largest value is 1.
 LEVEL = 0.4
@@ -19,19 +19,7 @@ _ELEVATION, _AZIMUTH = 22.0, -58.0
 _VIEW = np.array([0.49, -0.79, 0.37])  # the direction of those angles
 _LIGHT = np.array([0.15, -0.56, 0.81])
 
-# A cube falls into six tetrahedra around its diagonal, one for each order of the axes.
 _CORNERS = np.array([[i >> 2 & 1, i >> 1 & 1, i & 1] for i in range(8)])
-
-
-def _tetrahedra() -> np.ndarray:
-    found = []
-    for order in permutations(range(3)):
-        corner, path = np.zeros(3, int), [0]
-        for axis in order:
-            corner[axis] = 1
-            path.append(int(corner @ [4, 2, 1]))
-        found.append(path)
-    return np.array(found)
 
 
 def isosurface(values: np.ndarray, level: float) -> np.ndarray:
@@ -39,50 +27,10 @@ def isosurface(values: np.ndarray, level: float) -> np.ndarray:
 
     The box is not closed over its periodic seam, so that surfaces end at its faces.
     """
-    shape = np.array(values.shape) - 1
-    origin = np.stack(np.meshgrid(*map(np.arange, shape), indexing="ij"), -1).reshape(-1, 1, 3)
-    corner = origin + _CORNERS  # (cells, 8, 3)
-    height = values[tuple(np.moveaxis(corner, -1, 0))] - level
-    crossed = (height.min(axis=1) < 0) & (height.max(axis=1) >= 0)
-    corner, height = corner[crossed].astype(float), height[crossed]
-    triangles = []
-    for tetrahedron in _tetrahedra():
-        place, depth = corner[:, tetrahedron], height[:, tetrahedron]
-        inside = depth >= 0
-        count = inside.sum(axis=1)
-        for wanted in (1, 2, 3):
-            chosen = count == wanted
-            if chosen.any():
-                triangles += _cut(place[chosen], depth[chosen], inside[chosen], wanted)
-    return np.concatenate(triangles) if triangles else np.zeros((0, 3, 3))
-
-
-def _cut(place: np.ndarray, depth: np.ndarray, inside: np.ndarray, count: int) -> list[np.ndarray]:
-    """The triangles in which the surface cuts tetrahedra with `count` corners inside."""
-    order = np.argsort(~inside, axis=1, kind="stable")  # corners inside come first
-    place = np.take_along_axis(place, order[..., None], axis=1)
-    depth = np.take_along_axis(depth, order, axis=1)
-
-    def crossing(a: int, b: int) -> np.ndarray:
-        share = depth[:, a] / (depth[:, a] - depth[:, b])
-        return place[:, a] + share[:, None] * (place[:, b] - place[:, a])
-
-    downhill = place[:, count:].mean(axis=1) - place[:, :count].mean(axis=1)
-    if count == 1:
-        faces = [np.stack([crossing(0, 1), crossing(0, 2), crossing(0, 3)], 1)]
-    elif count == 3:
-        faces = [np.stack([crossing(0, 3), crossing(1, 3), crossing(2, 3)], 1)]
-    else:
-        a, b, c, d = crossing(0, 2), crossing(0, 3), crossing(1, 3), crossing(1, 2)
-        faces = [np.stack([a, b, c], 1), np.stack([a, c, d], 1)]
-    return [_oriented(face, downhill) for face in faces]
-
-
-def _oriented(face: np.ndarray, outward: np.ndarray) -> np.ndarray:
-    normal = np.cross(face[:, 1] - face[:, 0], face[:, 2] - face[:, 0])
-    flip = (normal * outward).sum(axis=1) < 0
-    face[flip] = face[flip][:, ::-1]
-    return face
+    if not values.min() < level < values.max():
+        return np.zeros((0, 3, 3))
+    vertices, faces, _, _ = marching_cubes(values, level, gradient_direction="ascent")
+    return vertices[faces].astype(float)
 
 
 def draw_isosurfaces(

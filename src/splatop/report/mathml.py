@@ -1,4 +1,9 @@
-"""The LaTeX that equations print to, as MathML, which browsers draw without any script."""
+"""The LaTeX that equations print to, as MathML, which browsers draw without any script.
+
+latex2mathml, which sets the documentation's formulas, was tried here. It drops `mathrm`, so that
+the y of a field `u_y` looks like that of a derivative, slants Δ, sets a sign as far off as a
+difference, and raises an error where a formula is cut short; its MathML is a tenth longer.
+"""
 
 import re
 
