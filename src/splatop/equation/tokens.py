@@ -13,7 +13,7 @@ _TOKEN = re.compile(
     r"|(?P<imaginary>(?:[0-9]+\.?[0-9]*|\.[0-9]+)(?:[eE][+-]?[0-9]+)?i(?![A-Za-z0-9_]))"
     r"|(?P<number>(?:[0-9]+\.?[0-9]*|\.[0-9]+)(?:[eE][+-]?[0-9]+)?)"
     r"|(?P<name>[A-Za-z_][A-Za-z0-9_]*)"
-    r"|(?P<symbol>\*\*|[-+*/^(),;=])"
+    r"|(?P<symbol>\*\*|[-+*/^(),;=?])"
 )
 
 _HINTS = {
@@ -69,7 +69,7 @@ class Source:
             if match is None:
                 character = self.text[at]
                 hint = _HINTS.get(
-                    character, "an equation is made of names, numbers and + - * / ^ ( ) , ; ="
+                    character, "an equation is made of names, numbers and + - * / ^ ( ) , ; = ?"
                 )
                 raise self.error(f"unexpected character {character!r}: {hint}", at)
             kind = match.lastgroup or ""

@@ -1,0 +1,296 @@
+"""Inner products of all candidates in the weak form, from one pass over the frames.
+
+In space the test functions are the Fourier modes of the data's band, in time bells of several
+widths. What is kept are Gram matrices, for each block of time and each shell of modes: any choice
+of candidates, weights or blocks can then be tried without the data.
+"""
+
+import math
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+
+import equinox as eqx
+import jax
+import jax.numpy as jnp
+import numpy as np
+from jaxtyping import Array
+
+from ..data import Trajectories
+from ..equation import Equation
+from ..equation.expression import Expression, FieldDerivative, atoms
+from ..equation.values import field_value
+from ..grid import Grid
+from ..identify.noise import Spectrum, measure, project
+from ..identify.weak import time_tests
+from ..jets import SpectralJets
+from ..spectral import BoxFilter
+from ..stepper import Coefficients
+
+# Half widths of the bells, in frames.
+HALVES = (2, 3, 6, 12, 24)
+SHELLS = 16
+BLOCKS = 12
+# Values of columns that are held at once, and computed in all.
+_CHUNK = 2e7
+_MOST = 6e8
+_NARROW = 3
+
+
+@dataclass(frozen=True)
+class Moments:
+    """Gram matrices `(B, K, q, q)` of blocks and shells, the expected share `(K, q, q)` of noise in
+    their sum over blocks, and how many independent real numbers `(B, K)` went into each.
+
+    The q columns are the basis products, then `∂u/∂t` of each field, then its known terms.
+    """
+
+    gram: np.ndarray
+    noise: np.ndarray
+    rows: np.ndarray
+    half: int
+
+
+@dataclass(frozen=True)
+class Frames:
+    """Pieces of trajectories inside their common band. `states` are `(S, L, C, *M)`."""
+
+    states: np.ndarray
+    owner: np.ndarray  # the trajectory of each piece
+    grid: Grid
+    band: tuple[int, ...]
+    spectrum: Spectrum
+    noise: np.ndarray  # deviation of noise on the grid's points, per channel
+    dt: float
+    used: int
+
+
+def gather(
+    data: Trajectories, begin: np.ndarray, length: int, degree: int, tail: float = 1e-6
+) -> Frames:
+    """The frames inside the band of all of them, on a grid that holds products without aliasing."""
+    owner = np.repeat(np.arange(data.trajectories), len(begin))
+    places = np.array([[i, s] for i in range(data.trajectories) for s in begin])
+    pieces = [data.windows(places[owner == i], length) for i in range(data.trajectories)]
+    spectra = [measure(piece.astype(np.float64), tail=tail) for piece in pieces]
+    band = tuple(int(b) for b in np.max([s.band for s in spectra], axis=0))
+    points = tuple(_even((degree + 1) * b + 2) for b in band)
+    states = np.concatenate([project(p.astype(np.float64), band, points) for p in pieces])
+    loudest = spectra[int(np.argmax([s.relative_noise for s in spectra]))]
+    size = np.sqrt(np.mean(states**2, axis=(0, 1, *range(3, states.ndim))))
+    noise = np.sqrt(np.mean([np.square(s.noise) for s in spectra], axis=0))
+    noise = np.maximum(noise, np.finfo(np.float32).eps * size / 4)
+    ratio = math.sqrt(math.prod(points) / math.prod(data.grid.points))
+    grid = Grid(points, data.grid.lengths, data.grid.origin)
+    return Frames(states, owner, grid, band, loudest, noise * ratio, data.dt, states.shape[1])
+
+
+def _even(n: int) -> int:
+    """An even number that FFTs like, not below n."""
+    while True:
+        rest = n
+        for factor in (2, 3, 5):
+            while rest % factor == 0:
+                rest //= factor
+        if rest == 1 and n % 2 == 0:
+            return n
+        n += 1
+
+
+class _Columns(eqx.Module):
+    """States to the modes of all columns."""
+
+    jets: SpectralJets
+    known: Equation | None
+    expressions: tuple[Expression, ...] = eqx.field(static=True)
+    fields: tuple[str, ...] = eqx.field(static=True)
+    band: tuple[int, ...] = eqx.field(static=True)
+
+    @eqx.filter_jit
+    def __call__(self, states: Array, coefficients: Coefficients) -> Array:
+        """`(F, C, *M)` to `(F, p + 2C, modes)`: products, states and known terms."""
+        return jax.lax.map(lambda u: self._one(u, coefficients), states, batch_size=4)
+
+    def _one(self, u: Array, coefficients: Coefficients) -> Array:
+        dims = u.ndim - 1
+        wanted = {
+            atom.operator
+            for side in self.expressions
+            for atom in atoms(side)
+            if isinstance(atom, FieldDerivative) and not atom.is_value
+        }
+        if self.known is not None:
+            wanted |= self.known.derivatives(dims)
+        jet = self.jets(u, sorted(wanted))
+        products = [
+            field_value(side, jet, fields=self.fields, coefficients={}) for side in self.expressions
+        ]
+        known = jnp.zeros_like(u) if self.known is None else self.known(jet, coefficients)
+        columns = jnp.concatenate([jnp.stack(products), u, known])
+        modes = jnp.fft.rfftn(columns, axes=range(1, dims + 1), norm="forward")
+        for axis, b in enumerate(self.band, start=1):
+            if axis < dims:
+                modes = jnp.concatenate(
+                    [
+                        jax.lax.slice_in_dim(modes, 0, b + 1, axis=axis),
+                        jax.lax.slice_in_dim(modes, modes.shape[axis] - b, None, axis=axis),
+                    ],
+                    axis=axis,
+                )
+            else:
+                modes = jax.lax.slice_in_dim(modes, 0, b + 1, axis=axis)
+        return modes.reshape(len(columns), -1)
+
+
+def bells(frames: int, half: int) -> tuple[np.ndarray, np.ndarray, float]:
+    """Weights on du/dt and on u times dt, `(windows, frames)` each, and how many of the windows
+    count as one because they overlap.
+
+    Up to seven frames the bell is that of the weak method, beyond `(1 - s²)^half`.
+    """
+    if half <= _NARROW:
+        a, b = time_tests(frames) if half == _NARROW else _narrow(frames)
+        deviation = 0.9 if half == _NARROW else 0.76
+    else:
+        n = np.arange(-half, half + 1) / (half + 1)
+        bell = (1 - n**2) ** half
+        slope = 2 * half * n * (1 - n**2) ** (half - 1) / (half + 1)
+        slope, bell = slope / bell.sum(), bell / bell.sum()
+        stride = max(1, half // 6)
+        starts = range(0, frames - 2 * half, stride)
+        a, b = np.zeros((2, len(starts), frames))
+        for row, first in enumerate(starts):
+            a[row, first : first + 2 * half + 1] = bell
+            b[row, first : first + 2 * half + 1] = slope
+        deviation = (half + 1) / math.sqrt(2 * half + 3)
+        return a, b, max(1.0, 3.5 * deviation / stride)
+    return a, b, 3.5 * deviation
+
+
+def _narrow(frames: int) -> tuple[np.ndarray, np.ndarray]:
+    a, b = time_tests(5)
+    rows = frames - 4
+    values, slopes = np.zeros((2, rows, frames))
+    for row in range(rows):
+        values[row, row : row + 5], slopes[row, row : row + 5] = a[0], b[0]
+    return values, slopes
+
+
+def usable_halves(length: int) -> tuple[int, ...]:
+    """Widths of which a piece holds several independent windows."""
+    fitting = tuple(h for h in HALVES if h >= _NARROW and 3 * h + 1 <= length and h <= 24)
+    return fitting or ((_NARROW,) if length >= 7 else (2,))
+
+
+def accumulate(
+    frames: Frames,
+    basis: Sequence[Expression],
+    *,
+    fields: tuple[str, ...],
+    known: Equation | None,
+    coefficients: Coefficients,
+    progress: Callable[[int, int], None] | None = None,
+) -> list[Moments]:
+    """Moments for each width of the bells, narrow to wide. Runs in double precision."""
+    with jax.enable_x64(True):
+        return _accumulate(
+            frames, tuple(basis), fields, known, coefficients, progress or (lambda *_: None)
+        )
+
+
+def _accumulate(frames, basis, fields, known, coefficients, progress):
+    cutoffs = tuple(b / side for b, side in zip(frames.band, frames.grid.lengths, strict=True))
+    lengths = frames.grid.lengths
+    if known is not None:
+        known = known.placed_at(frames.grid.origin)
+    columns = _Columns(
+        SpectralJets(lengths, BoxFilter(cutoffs)), known, basis, fields, frames.band
+    )
+    pieces, length, channels = frames.states.shape[:3]
+    tests = {half: bells(length, half) for half in usable_halves(length)}
+    shells, weights = _shells(frames.band, lengths)
+    q = len(basis) + 2 * channels
+    groups = _blocks(frames.owner, length)
+    count = max(group for group, _, _ in groups) + 1
+    held = {
+        half: [np.zeros((count, SHELLS, q, q)), np.zeros((SHELLS, q, q)), np.zeros((count, SHELLS))]
+        for half in tests
+    }
+    generator = np.random.default_rng(0)
+    deviation = frames.noise.reshape(-1, *(1,) * len(frames.band))
+    chunk = max(1, int(_CHUNK / (math.prod(frames.grid.points) * q)))
+
+    def modes(states: np.ndarray) -> np.ndarray:
+        parts = [
+            np.asarray(columns(jnp.asarray(states[i : i + chunk]), coefficients))
+            for i in range(0, len(states), chunk)
+        ]
+        return np.concatenate(parts)
+
+    for piece, states in enumerate(frames.states):
+        clean = modes(states)
+        speck = deviation * generator.standard_normal(states.shape)
+        moved = modes(states + project(speck, frames.band, frames.grid.points)) - clean
+        for half, (a, b, overlap) in tests.items():
+            own = _tested(clean, a, b / frames.dt, channels)
+            shake = _tested(moved, a, b / frames.dt, channels)
+            gram, noise, rows = held[half]
+            for group, at, share in groups:
+                if at != piece:
+                    continue
+                chosen = slice(int(share[0] * len(a)), int(share[1] * len(a)))
+                part = own[chosen]
+                for shell, (which, weight) in enumerate(zip(shells, weights, strict=True)):
+                    gram[group, shell] += _gram(part[:, :, which], weight)
+                    rows[group, shell] += len(part) * float(weight.sum()) / overlap
+            for shell, (which, weight) in enumerate(zip(shells, weights, strict=True)):
+                noise[shell] += _gram(shake[:, :, which], weight)
+        progress(piece + 1, pieces)
+    return [Moments(*held[half], half) for half in tests]
+
+
+def _blocks(owner: np.ndarray, length: int) -> list[tuple[int, int, tuple[float, float]]]:
+    """(block, piece, from which share of its windows to which)."""
+    pieces = len(owner)
+    if pieces >= BLOCKS:
+        return [(i * BLOCKS // pieces, i, (0.0, 1.0)) for i in range(pieces)]
+    each = min(-(-BLOCKS // pieces), max(1, length // 8))
+    return [
+        (i * each + j, i, (j / each, (j + 1) / each)) for i in range(pieces) for j in range(each)
+    ]
+
+
+def _shells(band: tuple[int, ...], lengths) -> tuple[list[np.ndarray], list[np.ndarray]]:
+    """Modes by their distance from 0, and for how many real numbers each stands."""
+    full = [np.concatenate([np.arange(b + 1), np.arange(-b, 0)]) for b in band[:-1]]
+    axes = [*full, np.arange(band[-1] + 1)]
+    modes = np.meshgrid(*axes, indexing="ij")
+    radius = np.sqrt(sum((k / b) ** 2 for k, b in zip(modes, band, strict=True))).ravel()
+    # Equal numbers of modes would leave the large scales one shell: equal widths do not.
+    edges = np.linspace(0, radius.max() * (1 + 1e-9), SHELLS + 1)
+    number = np.digitize(radius, edges) - 1
+    twice = np.where(modes[-1].ravel() == 0, 1.0, 2.0)
+    found = [np.nonzero(number == shell)[0] for shell in range(SHELLS)]
+    return found, [twice[which] for which in found]
+
+
+def _tested(modes: np.ndarray, a: np.ndarray, b: np.ndarray, channels: int) -> np.ndarray:
+    """Columns integrated against the bells, `(windows, q, modes)`; states become their rates."""
+    flat = modes.reshape(len(modes), -1)
+    tested = (a @ flat).reshape(len(a), *modes.shape[1:])
+    p = modes.shape[1] - 2 * channels
+    states = modes[:, p : p + channels].reshape(len(modes), -1)
+    tested[:, p : p + channels] = (b @ states).reshape(len(b), channels, -1)
+    return tested
+
+
+def _gram(columns: np.ndarray, weight: np.ndarray) -> np.ndarray:
+    """Inner products of columns `(W, q, n)` over windows and modes."""
+    q = columns.shape[1]
+    flat = (columns * np.sqrt(weight)).transpose(1, 0, 2).reshape(q, -1)
+    both = np.concatenate([flat.real, flat.imag], axis=1)
+    return both @ both.T
+
+
+def most_frames(grid_points: int, columns: int) -> int:
+    """How many frames a pass over them may take."""
+    return max(24, int(_MOST / (grid_points * columns)))
