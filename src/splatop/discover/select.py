@@ -8,7 +8,7 @@ from .moments import Moments
 from .search import Normal, best_sets
 
 # Error of the weak form itself, relative to what acts in a shell: rounding and time integrals.
-_FLOOR = 1e-5
+_FLOOR = 1e-4
 # What a term must explain of what no known error does, and in units of log n beside errors.
 _SHARE = 0.1
 _PENALTY = 2.0
