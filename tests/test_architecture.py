@@ -11,7 +11,16 @@ PACKAGE = Path(splatop.__file__).parent
 ROOMS = [
     *("_version", "errors", "grid", "derivative", "spectral", "stepper", "gaussians", "render"),
     *("encoders", "jets", "equation", "physics", "stability", "initial", "etdrk4", "solver"),
-    *("benchmarks", "data", "identify", "operators", "surrogate", "ensemble", "numerics"),
+    *(
+        "benchmarks",
+        "data",
+        "identify",
+        "discover",
+        "operators",
+        "surrogate",
+        "ensemble",
+        "numerics",
+    ),
     *("tune", "model", "export", "estimate", "training", "evaluate", "fitted", "bench", "cli"),
     "__main__",
 ]

@@ -56,7 +56,9 @@ def solve(
     """
     points = start.shape[1:]
     axes = tuple(range(1, start.ndim))
-    waves = [2 * np.pi * np.fft.fftfreq(n, side / n) for n, side in zip(points, lengths, strict=True)]
+    waves = [
+        2 * np.pi * np.fft.fftfreq(n, side / n) for n, side in zip(points, lengths, strict=True)
+    ]
     grid = np.meshgrid(*waves, indexing="ij")
     minus_k2 = -sum(k**2 for k in grid)
     held = np.all([np.abs(k) < np.abs(k).max() for k in grid], axis=0)
@@ -75,22 +77,30 @@ def solve(
     safe = np.where(minus_k2 == 0, 1.0, minus_k2)
 
     def fine(modes: Array) -> Array:
-        padded = np.zeros((*modes.shape[:-len(points)], *(2 * n for n in points)), complex)
+        padded = np.zeros((*modes.shape[: -len(points)], *(2 * n for n in points)), complex)
         for low in product((True, False), repeat=len(points)):
-            own = tuple(slice(0, n // 2) if a else slice(n - n // 2 + 1, n) for a, n in zip(low, points, strict=True))
+            own = tuple(
+                slice(0, n // 2) if a else slice(n - n // 2 + 1, n)
+                for a, n in zip(low, points, strict=True)
+            )
             there = tuple(
-                slice(0, n // 2) if a else slice(2 * n - n // 2 + 1, 2 * n) for a, n in zip(low, points, strict=True)
+                slice(0, n // 2) if a else slice(2 * n - n // 2 + 1, 2 * n)
+                for a, n in zip(low, points, strict=True)
             )
             padded[(..., *there)] = modes[(..., *own)]
         return np.fft.ifftn(padded, axes=range(-len(points), 0)).real * 2 ** len(points)
 
     def coarse(values: Array) -> Array:
         padded = np.fft.fftn(values, axes=range(-len(points), 0)) / 2 ** len(points)
-        modes = np.zeros((*values.shape[:-len(points)], *points), complex)
+        modes = np.zeros((*values.shape[: -len(points)], *points), complex)
         for low in product((True, False), repeat=len(points)):
-            own = tuple(slice(0, n // 2) if a else slice(n - n // 2 + 1, n) for a, n in zip(low, points, strict=True))
+            own = tuple(
+                slice(0, n // 2) if a else slice(n - n // 2 + 1, n)
+                for a, n in zip(low, points, strict=True)
+            )
             there = tuple(
-                slice(0, n // 2) if a else slice(2 * n - n // 2 + 1, 2 * n) for a, n in zip(low, points, strict=True)
+                slice(0, n // 2) if a else slice(2 * n - n // 2 + 1, 2 * n)
+                for a, n in zip(low, points, strict=True)
             )
             modes[(..., *own)] = padded[(..., *there)]
         return modes
@@ -129,14 +139,19 @@ def waves(generator: np.random.Generator, points: tuple[int, ...], highest: int)
 
 def _of_study(name: str, true: dict[str, dict[str, float]]) -> Unknown:
     problem = study_problems.PROBLEMS[name]
-    return Unknown(true, problem.lengths, problem.dt, lambda seed: study_problems.draw(problem, seed))
+    return Unknown(
+        true, problem.lengths, problem.dt, lambda seed: study_problems.draw(problem, seed)
+    )
 
 
 def _fisher(seed: int) -> Array:
     generator = np.random.default_rng(seed)
     start = 0.5 + 0.4 * waves(generator, (256,), 6)
     return solve(
-        start[None], (20.0,), 0.05, 101,
+        start[None],
+        (20.0,),
+        0.05,
+        101,
         rate=lambda k: [0.1 * k + 1.0],
         rest=lambda u, slope: -(u**2),
     )
@@ -145,7 +160,10 @@ def _fisher(seed: int) -> Array:
 def _allen_cahn(seed: int) -> Array:
     start = 0.9 * waves(np.random.default_rng(seed), (64, 64), 5)
     return solve(
-        start[None], (1.0, 1.0), 0.02, 51,
+        start[None],
+        (1.0, 1.0),
+        0.02,
+        51,
         rate=lambda k: [1e-3 * k + 1.0],
         rest=lambda u, slope: -(u**3),
         substeps=4,
@@ -163,9 +181,13 @@ def _gray_scott(seed: int) -> Array:
         return np.stack([0.04 - reaction, reaction])
 
     return solve(
-        start, (2.5, 2.5), 4.0, 101,
+        start,
+        (2.5, 2.5),
+        4.0,
+        101,
         rate=lambda k: [2e-5 * k - 0.04, 1e-5 * k - 0.1],
-        rest=rest, skip=25,
+        rest=rest,
+        skip=25,
     )
 
 
@@ -173,7 +195,10 @@ def _fitzhugh_nagumo(seed: int) -> Array:
     generator = np.random.default_rng(seed)
     start = np.stack([1.5 * waves(generator, (256,), 6), 0.5 * waves(generator, (256,), 6)])
     return solve(
-        start, (100.0,), 0.2, 151,
+        start,
+        (100.0,),
+        0.2,
+        151,
         rate=lambda k: [k + 1.0, 0 * k - 0.08 * 0.8],
         rest=lambda u, slope: np.stack([-(u[0] ** 3) / 3 - u[1], 0.08 * u[0] + 0.08 * 0.7]),
     )
@@ -186,9 +211,13 @@ def _navier_stokes(seed: int) -> Array:
         return (slope(0, 1, True) * slope(0, 0) - slope(0, 0, True) * slope(0, 1))[None]
 
     return solve(
-        start[None], (2 * np.pi, 2 * np.pi), 0.05, 61,
+        start[None],
+        (2 * np.pi, 2 * np.pi),
+        0.05,
+        61,
         rate=lambda k: [0.02 * k],
-        rest=rest, substeps=4,
+        rest=rest,
+        substeps=4,
     )
 
 
@@ -197,20 +226,26 @@ PROBLEMS = {
     "kdv": _of_study("kdv", {"u": {"u*dx(u)": -6.0, "d3x(u)": -1.0}}),
     "ks": _of_study("ks", {"u": {"u*dx(u)": -1.0, "d2x(u)": -1.0, "d4x(u)": -1.0}}),
     "fisher": Unknown({"u": {"u": 1.0, "u^2": -1.0, "d2x(u)": 0.1}}, (20.0,), 0.05, _fisher),
-    "allen_cahn2d": Unknown({"u": {"u": 1.0, "u^3": -1.0, "lap(u)": 1e-3}}, (1.0, 1.0), 0.02, _allen_cahn),
+    "allen_cahn2d": Unknown(
+        {"u": {"u": 1.0, "u^3": -1.0, "lap(u)": 1e-3}}, (1.0, 1.0), 0.02, _allen_cahn
+    ),
     "gray_scott": Unknown(
         {
             "a": {"1": 0.04, "a": -0.04, "a*b^2": -1.0, "lap(a)": 2e-5},
             "b": {"b": -0.1, "a*b^2": 1.0, "lap(b)": 1e-5},
         },
-        (2.5, 2.5), 4.0, _gray_scott,
+        (2.5, 2.5),
+        4.0,
+        _gray_scott,
     ),
     "fitzhugh_nagumo": Unknown(
         {
             "u": {"u": 1.0, "u^3": -1 / 3, "v": -1.0, "d2x(u)": 1.0},
             "v": {"1": 0.056, "u": 0.08, "v": -0.064},
         },
-        (100.0,), 0.2, _fitzhugh_nagumo,
+        (100.0,),
+        0.2,
+        _fitzhugh_nagumo,
     ),
     "nls": _of_study(
         "nls",
@@ -221,7 +256,9 @@ PROBLEMS = {
     ),
     "navier_stokes": Unknown(
         {"w": {"dx(w)*dy(invlap(w)) - dy(w)*dx(invlap(w))": 1.0, "lap(w)": 0.02}},
-        (2 * np.pi, 2 * np.pi), 0.05, _navier_stokes,
+        (2 * np.pi, 2 * np.pi),
+        0.05,
+        _navier_stokes,
     ),
 }
 

@@ -20,6 +20,8 @@ from .derivative import Derivative as Derivative
 from .derivative import gradient as gradient
 from .derivative import laplacian as laplacian
 from .derivative import partial as partial
+from .discover import Discovered as Discovered
+from .discover import discover as discover
 from .encoders import LatticeEncoder as LatticeEncoder
 from .encoders import UNetEncoder as UNetEncoder
 from .ensemble import Ensemble as Ensemble

@@ -12,7 +12,8 @@ from ..equation import format_expression, parse_partial_equation
 from ..equation.printing import format_equation
 from ..errors import SplatopError
 from ..identify import check_window
-from ..identify.pieces import spread
+from ..identify.pieces import LONGEST
+from ..identify.problem import NOISY
 from .candidates import Candidate
 from .evidence import Choice, choose
 from .moments import Frames, accumulate, gather, most_frames
@@ -24,7 +25,9 @@ from .trust import Verdict, judge
 
 DEFAULT_BUDGET = 20.0
 _FEWEST_FRAMES = 5
-_PIECE = 48
+# Numbers in the columns of a piece, and its fewest frames where these are too many.
+_HELD = 3e7
+_SHORTEST = 32
 # Rounds of taking away a term that the refined fit cannot tell from zero.
 _PRUNINGS = 4
 
@@ -89,21 +92,18 @@ def discover(
         coefficients=question.values,
         progress=progress,
     )
-    tasks = {
-        group: [question.task(group, one) for one in moments] for group in question.groups
-    }
+    tasks = {group: [question.task(group, one) for one in moments] for group in question.groups}
     for group, own in tasks.items():
         _check_enough(own[0].rows.sum(), len(group.candidates))
-    choices = [choose(question, group, own) for group, own in tasks.items()]
+    clean = held.spectrum.relative_noise < NOISY
+    choices = [choose(question, group, own, clean=clean) for group, own in tasks.items()]
     window = (start, frames if isinstance(frames, int) else None)
     refined, choices = _refined(question, choices, trajectories, budget, window)
     verdict = judge(question, held, choices, refined)
     return _result(question, held, choices, refined, verdict)
 
 
-def _frames(
-    data: Trajectories, question: Question, frames: int | str | None, start: int
-) -> Frames:
+def _frames(data: Trajectories, question: Question, frames: int | str | None, start: int) -> Frames:
     """Pieces spread over the trajectories, as many as one pass over all candidates allows for."""
     left = data.frames - start
     wanted = left if frames in (None, "all") else frames
@@ -117,11 +117,19 @@ def _frames(
         )
     points = int(np.prod([min(n, 128) for n in data.grid.points])) * 2 ** (data.grid.dims - 1)
     most = max(_FEWEST_FRAMES, most_frames(points, len(question.basis[0])) // data.trajectories)
-    if frames == "all" or wanted <= most:
-        begin, length = spread(wanted, wanted)
+    # A piece is held with all its columns: as many frames as fit, and no fewer than a bell needs.
+    fitting = int(
+        _HELD / (len(question.basis[0]) * np.prod([min(n, 96) for n in data.grid.points]))
+    )
+    longest = min(LONGEST, max(fitting, _SHORTEST), wanted)
+    total = wanted if frames == "all" else min(wanted, most)
+    if total == wanted:
+        pieces = -(-wanted // longest)
+        length = wanted // pieces
+        begin = length * np.arange(pieces)
     else:
-        length = min(_PIECE, wanted, max(most, _FEWEST_FRAMES))
-        pieces = max(1, most // length)
+        length = min(longest, max(total, _FEWEST_FRAMES))
+        pieces = max(1, total // length)
         begin = np.linspace(0, wanted - length, pieces).round().astype(int)
     held = gather(data, start + begin, length, question.degree)
     if not np.ptp(held.states):
@@ -226,7 +234,7 @@ def _result(
         for i, (name, candidate) in enumerate(terms)
     )
     numbers = {name: number_text(weak[i], errors[i]) for i, (name, _) in enumerate(terms)}
-    residual = refined.residual if refined is not None else max(c.left for c in choices)
+    residual = max(choice.left for choice in choices)
     return Discovered(
         equation=_text(question, terms, {**_values(question), **numbers}),
         named=_text(question, terms, {k: v for k, v in numbers.items() if k not in own}),
@@ -254,15 +262,12 @@ def _text(question: Question, terms: Terms, numbers: Mapping[str, str]) -> str:
         for line in told.split("; "):
             head, _, side = line.partition(" = ")
             lines[head[3:-1]] = "" if side == "0" else side
-        for name, value in question.values.items():
+        for name in question.values:
             if name in numbers:
                 lines = {f: _replaced(side, name, numbers[name]) for f, side in lines.items()}
     for name, candidate in terms:
         for field, _ in candidate.sides:
-            text = candidate.text(field)
-            number = numbers.get(name, name)
-            minus = number.startswith("-")
-            piece = number.lstrip("-") + ("" if text == "1" else f"*{text}")
+            minus, piece = candidate.times(field, numbers.get(name, name))
             before = lines[field]
             sign = (" - " if minus else " + ") if before else ("-" if minus else "")
             lines[field] = before + sign + piece

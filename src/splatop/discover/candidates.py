@@ -44,11 +44,20 @@ class Candidate:
     def side(self, field: str) -> Expression:
         return dict(self.sides).get(field, Expression())
 
-    def text(self, field: str) -> str:
-        """As a factor behind a number."""
+    def times(self, field: str, number: str) -> tuple[bool, str]:
+        """A number or a name times the side in a field's equation: whether it is negative, and
+        the rest as text."""
         side = self.side(field)
+        minus = number.startswith("-")
+        number = number.removeprefix("-")
+        if len(side.monomials) == 1:
+            ((monomial, weight),) = side.monomials
+            minus ^= weight < 0
+            side = Expression(((monomial, abs(weight)),))
         text = format_expression(side)
-        return f"({text})" if len(side.monomials) > 1 else text
+        if text == "1":
+            return minus, number
+        return minus, f"{number}*({text})" if len(side.monomials) > 1 else f"{number}*{text}"
 
     def __str__(self) -> str:
         if len(self.sides) == 1:

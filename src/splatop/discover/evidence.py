@@ -6,12 +6,16 @@ import numpy as np
 
 from .candidates import Basis, Candidate, independent
 from .question import Group, Question
-from .select import Selection, Task, select
+from .select import Selection, Task, reselect, select
 from .symmetry import Setting, isotropic
 
 REPLICATES = 20
 # A set whose criterion is this close to the best one's cannot be excluded.
 CLOSE = 10.0
+# A share of the change, in amplitude, that no term is needed for in clean data.
+_NEGLIGIBLE = 2e-4
+# Standard deviations of the energy of noise that are not called unexplained.
+_DEVIATIONS = 6.0
 
 
 @dataclass(frozen=True)
@@ -51,8 +55,11 @@ class Choice:
         )
 
 
-def choose(question: Question, group: Group, tasks: list[Task]) -> Choice:
-    """The best set over all widths of the bells, with the evidence for it."""
+def choose(question: Question, group: Group, tasks: list[Task], *, clean: bool) -> Choice:
+    """The best set over all widths of the bells, with the evidence for it.
+
+    In `clean` data a term counts as one only if it changes what can be seen.
+    """
     found = [select(task) for task in tasks]
     votes: dict[tuple[int, ...], list[int]] = {}
     for width, one in enumerate(found):
@@ -70,8 +77,33 @@ def choose(question: Question, group: Group, tasks: list[Task]) -> Choice:
     task, chosen = tasks[width], found[width]
     candidates = [group.candidates[i] for i in chosen.chosen]
     matrix = np.eye(len(group.candidates))[list(chosen.chosen)]
+    if clean:
+        kept = _relevant(task, chosen)
+        matrix, candidates = matrix[kept], [candidates[i] for i in kept]
     matrix, candidates = _merged(question.setting, group, task, chosen, matrix, candidates)
     return _evidence(group, task, chosen, matrix, candidates, agreement)
+
+
+def _relevant(task: Task, chosen: Selection) -> list[int]:
+    """The terms, as places in the set chosen, without which more than a negligible share of the
+    change is left."""
+    whole = max(float(np.sum(task.energy)), 1e-300)
+    normal = task.normal(chosen.weights)
+    kept = list(range(len(chosen.chosen)))
+
+    def left(which: list[int]) -> float:
+        some = tuple(chosen.chosen[i] for i in which)
+        c, rest = normal.solve(some)
+        return float(np.sum(task.left(some, c))) / whole if np.isfinite(rest) else np.inf
+
+    while len(kept) > 1:
+        forced = [i for i in kept if chosen.chosen[i] in task.forced]
+        trials = {i: left([j for j in kept if j != i]) for i in kept if i not in forced}
+        weakest = min(trials, key=lambda i: trials[i], default=None)
+        if weakest is None or trials[weakest] > _NEGLIGIBLE**2:
+            break
+        kept.remove(weakest)
+    return kept
 
 
 def _evidence(
@@ -90,11 +122,16 @@ def _evidence(
     covariance = own.covariance(every, c, chosen.weights) if every else np.zeros((0, 0))
     whole = max(float(np.sum(task.energy.sum(axis=0) - task.noise_energy)), 1e-300)
 
+    # The energy of noise in a shell of n numbers varies by sqrt(2/n), its estimate as much.
+    rows = np.maximum(own.rows.sum(axis=0), 1.0)
+    uncertain = _DEVIATIONS * float(np.sqrt(np.sum(2 * own.error(every, c) ** 2 / rows)))
+
     def share(which: list[int]) -> float:
         """Of the change, in amplitude, unweighted: what people see."""
         some = own.narrowed(which) if which else own
         values = some.normal(chosen.weights).solve(range(len(which)))[0] if which else np.zeros(0)
-        return float(np.sqrt(max(np.sum(some.left(tuple(range(len(which))), values)), 0) / whole))
+        left = np.sum(some.left(tuple(range(len(which))), values))
+        return float(np.sqrt(max(left - uncertain, 0.0) / whole))
 
     without = tuple(share([j for j in every if j != i]) for i in every)
     unexplained = max(left, 0.0) / max(chosen.n, 1.0)
@@ -168,9 +205,7 @@ def _row(composite: Candidate, field: str, places: dict[Candidate, int]) -> np.n
     return row
 
 
-def _alternatives(
-    task: Task, chosen: Selection, group: Group
-) -> tuple[tuple[Candidate, ...], ...]:
+def _alternatives(task: Task, chosen: Selection, group: Group) -> tuple[tuple[Candidate, ...], ...]:
     """Other sets of at most as many terms whose criterion is close to the best."""
     normal = task.normal(chosen.weights)
     own = list(chosen.chosen)
@@ -192,23 +227,20 @@ def _alternatives(
     return tuple(tuple(group.candidates[i] for i in s) for _, s in close[:5])
 
 
-def _support(
-    task: Task, chosen: Selection, matrix: np.ndarray, group: Group
-) -> tuple[float, ...]:
+def _support(task: Task, chosen: Selection, matrix: np.ndarray, group: Group) -> tuple[float, ...]:
     """How often each term is chosen if blocks of the data are drawn anew."""
     blocks, terms = len(task.rows), len(matrix)
     if blocks < 3 or not terms:
         return (1.0,) * terms
     near = {i for s in chosen.path.values() if len(s) <= len(chosen.chosen) + 3 for i in s}
     rivals = sorted(near - set(chosen.chosen))
-    joint = task.mapped(
-        np.vstack([matrix, np.eye(len(group.candidates))[rivals]]), group.forced
-    )
+    joint = task.mapped(np.vstack([matrix, np.eye(len(group.candidates))[rivals]]), group.forced)
     generator = np.random.default_rng(0)
     counts = np.zeros(terms)
     for _ in range(REPLICATES):
         drawn = np.bincount(generator.integers(0, blocks, blocks), minlength=blocks)
-        picked = select(joint.counted(drawn.astype(float)), rounds=2, largest=terms + 3).chosen
+        some = joint.counted(drawn.astype(float))
+        picked = reselect(some, chosen.weights, largest=terms + 3)
         counts += [i in picked for i in range(terms)]
     return tuple(counts / REPLICATES)
 

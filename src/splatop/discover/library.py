@@ -7,7 +7,7 @@ from collections.abc import Iterable
 from ..equation.expression import Expression, FieldDerivative
 from ..errors import SplatopError
 from .candidates import Candidate, independent
-from .symmetry import Setting, isotropic, keeps, conserved
+from .symmetry import Setting, conserved, isotropic, keeps
 
 # The most candidates of one field's equation. Beyond, products of high order are left out.
 MOST = 160
@@ -37,16 +37,13 @@ def products(setting: Setting) -> list[Expression]:
     found = [Expression.number(1)]
     atoms = _atoms(setting, max(orders))
     for degree, order in enumerate(orders, start=1):
-        for factors in itertools.combinations_with_replacement(atoms, degree):
-            if sum(atom.order for atom in factors) <= order:
-                found.append(_product(factors))
+        every = itertools.combinations_with_replacement(atoms, degree)
+        found += [_product(some) for some in every if sum(a.order for a in some) <= order]
     found += _streams(setting)
     return found
 
 
-def products_of(
-    arguments: Iterable[FieldDerivative], degree: int
-) -> list[Expression]:
+def products_of(arguments: Iterable[FieldDerivative], degree: int) -> list[Expression]:
     """1 and the products of these alone."""
     found = [Expression.number(1)]
     arguments = list(arguments)

@@ -8,6 +8,7 @@ of candidates, weights or blocks can then be tried without the data.
 import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from itertools import pairwise
 
 import equinox as eqx
 import jax
@@ -27,13 +28,14 @@ from ..spectral import BoxFilter
 from ..stepper import Coefficients
 
 # Half widths of the bells, in frames.
-HALVES = (2, 3, 6, 12, 24)
+HALVES = (3, 6, 12, 24)
 SHELLS = 16
 BLOCKS = 12
-# Values of columns that are held at once, and computed in all.
-_CHUNK = 2e7
+# Values of columns that are computed in all.
 _MOST = 6e8
 _NARROW = 3
+# Relative noise below which its share need not be known well.
+_QUIET = 1e-5
 
 
 @dataclass(frozen=True)
@@ -106,39 +108,72 @@ class _Columns(eqx.Module):
     band: tuple[int, ...] = eqx.field(static=True)
 
     @eqx.filter_jit
-    def __call__(self, states: Array, coefficients: Coefficients) -> Array:
-        """`(F, C, *M)` to `(F, p + 2C, modes)`: products, states and known terms."""
-        return jax.lax.map(lambda u: self._one(u, coefficients), states, batch_size=4)
+    def __call__(self, states: Array, order: Array, weights: Array, coefficients) -> Array:
+        """`(F, C, *M)` to `(F, p + 2C, 2 modes)`: products, states and known terms, the real and
+        imaginary parts of their modes in this order, times the weights."""
 
-    def _one(self, u: Array, coefficients: Coefficients) -> Array:
+        def one(u: Array) -> Array:
+            modes = self._modes(u, coefficients)[:, order] * weights
+            return jnp.stack([modes.real, modes.imag], axis=-1).reshape(len(modes), -1)
+
+        return jax.lax.map(one, states)
+
+    def _modes(self, u: Array, coefficients: Coefficients) -> Array:
         dims = u.ndim - 1
+        plain, others = _plain_products(self.expressions)
+        atoms_used = tuple(dict.fromkeys(a for product in plain.values() for a in product))
         wanted = {
             atom.operator
-            for side in self.expressions
-            for atom in atoms(side)
+            for atom in (*atoms_used, *(a for i in others for a in atoms(self.expressions[i])))
             if isinstance(atom, FieldDerivative) and not atom.is_value
         }
         if self.known is not None:
             wanted |= self.known.derivatives(dims)
         jet = self.jets(u, sorted(wanted))
-        products = [
-            field_value(side, jet, fields=self.fields, coefficients={}) for side in self.expressions
+        # One gather and product for all of them compiles in a fraction of the time of each.
+        values = [
+            (u if atom.is_value else jet[atom.operator])[self.fields.index(atom.field)]
+            for atom in atoms_used
         ]
+        held = jnp.stack([jnp.ones_like(u[0]), *values])
+        place = {atom: i for i, atom in enumerate(atoms_used, start=1)}
+        factors = max((len(product) for product in plain.values()), default=0)
+        index = np.zeros((factors, len(self.expressions)), int)
+        for column, product in plain.items():
+            index[: len(product), column] = [place[atom] for atom in product]
+        columns = jnp.ones((len(self.expressions), *u.shape[1:]), u.dtype)
+        for row in index:
+            columns = columns * held[row]
+        for i in others:
+            side = field_value(self.expressions[i], jet, fields=self.fields, coefficients={})
+            columns = columns.at[i].set(side)
         known = jnp.zeros_like(u) if self.known is None else self.known(jet, coefficients)
-        columns = jnp.concatenate([jnp.stack(products), u, known])
+        columns = jnp.concatenate([columns, u, known])
         modes = jnp.fft.rfftn(columns, axes=range(1, dims + 1), norm="forward")
         for axis, b in enumerate(self.band, start=1):
+            last = modes.shape[axis]
+            kept = np.arange(b + 1)
             if axis < dims:
-                modes = jnp.concatenate(
-                    [
-                        jax.lax.slice_in_dim(modes, 0, b + 1, axis=axis),
-                        jax.lax.slice_in_dim(modes, modes.shape[axis] - b, None, axis=axis),
-                    ],
-                    axis=axis,
-                )
-            else:
-                modes = jax.lax.slice_in_dim(modes, 0, b + 1, axis=axis)
+                kept = np.concatenate([kept, np.arange(last - b, last)])
+            modes = jnp.take(modes, kept, axis=axis)
         return modes.reshape(len(columns), -1)
+
+
+def _plain_products(
+    expressions: tuple[Expression, ...],
+) -> tuple[dict[int, tuple[FieldDerivative, ...]], list[int]]:
+    """Expressions that are products of fields and derivatives, as their factors; the others."""
+    plain, others = {}, []
+    for i, side in enumerate(expressions):
+        ((monomial, number),) = side.monomials
+        simple = number == 1 and all(
+            isinstance(a, FieldDerivative) and isinstance(e, int) and e > 0 for a, e in monomial
+        )
+        if simple:
+            plain[i] = tuple(a for a, e in monomial for _ in range(int(e)))
+        else:
+            others.append(i)
+    return plain, others
 
 
 def bells(frames: int, half: int) -> tuple[np.ndarray, np.ndarray, float]:
@@ -186,9 +221,10 @@ def _narrow(frames: int) -> tuple[np.ndarray, np.ndarray]:
     return values, slopes
 
 
-def usable_halves(length: int) -> tuple[int, ...]:
-    """Widths of which a piece holds several independent windows."""
-    fitting = tuple(h for h in HALVES if h >= _NARROW and 3 * h + 1 <= length and h <= 24)
+def usable_halves(length: int, dims: int) -> tuple[int, ...]:
+    """Widths of which a piece holds several independent windows; fewer where each costs more."""
+    some = HALVES if dims == 1 else (3, 10)
+    fitting = tuple(h for h in some if 3 * h + 1 <= length)
     return fitting or ((_NARROW,) if length >= 7 else (2,))
 
 
@@ -209,16 +245,14 @@ def accumulate(
 
 
 def _accumulate(frames, basis, fields, known, coefficients, progress):
-    cutoffs = tuple(b / side for b, side in zip(frames.band, frames.grid.lengths, strict=True))
     lengths = frames.grid.lengths
+    cutoffs = tuple(b / side for b, side in zip(frames.band, lengths, strict=True))
     if known is not None:
         known = known.placed_at(frames.grid.origin)
-    columns = _Columns(
-        SpectralJets(lengths, BoxFilter(cutoffs)), known, basis, fields, frames.band
-    )
+    columns = _Columns(SpectralJets(lengths, BoxFilter(cutoffs)), known, basis, fields, frames.band)
     pieces, length, channels = frames.states.shape[:3]
-    tests = {half: bells(length, half) for half in usable_halves(length)}
-    shells, weights = _shells(frames.band, lengths)
+    tests = {half: bells(length, half) for half in usable_halves(length, len(frames.band))}
+    order, weights, edges = _shells(frames.band)
     q = len(basis) + 2 * channels
     groups = _blocks(frames.owner, length)
     count = max(group for group, _, _ in groups) + 1
@@ -228,33 +262,32 @@ def _accumulate(frames, basis, fields, known, coefficients, progress):
     }
     generator = np.random.default_rng(0)
     deviation = frames.noise.reshape(-1, *(1,) * len(frames.band))
-    chunk = max(1, int(_CHUNK / (math.prod(frames.grid.points) * q)))
+    # Noise at the level of rounding matters little: some pieces tell how much.
+    quiet = frames.spectrum.relative_noise < _QUIET
+    shaken = set(range(0, pieces, max(1, pieces // 4))) if quiet else set(range(pieces))
+    freedom = np.array([np.sum(weights[a:b] ** 2) for a, b in pairwise(edges)])
 
     def modes(states: np.ndarray) -> np.ndarray:
-        parts = [
-            np.asarray(columns(jnp.asarray(states[i : i + chunk]), coefficients))
-            for i in range(0, len(states), chunk)
-        ]
-        return np.concatenate(parts)
+        found = columns(jnp.asarray(states), order, jnp.asarray(weights), coefficients)
+        return np.asarray(found)
 
     for piece, states in enumerate(frames.states):
         clean = modes(states)
-        speck = deviation * generator.standard_normal(states.shape)
-        moved = modes(states + project(speck, frames.band, frames.grid.points)) - clean
+        moved = None
+        if piece in shaken:
+            speck = deviation * generator.standard_normal(states.shape)
+            moved = modes(states + project(speck, frames.band, frames.grid.points)) - clean
         for half, (a, b, overlap) in tests.items():
-            own = _tested(clean, a, b / frames.dt, channels)
-            shake = _tested(moved, a, b / frames.dt, channels)
             gram, noise, rows = held[half]
+            own = _tested(clean, a, b / frames.dt, channels)
             for group, at, share in groups:
-                if at != piece:
-                    continue
-                chosen = slice(int(share[0] * len(a)), int(share[1] * len(a)))
-                part = own[chosen]
-                for shell, (which, weight) in enumerate(zip(shells, weights, strict=True)):
-                    gram[group, shell] += _gram(part[:, :, which], weight)
-                    rows[group, shell] += len(part) * float(weight.sum()) / overlap
-            for shell, (which, weight) in enumerate(zip(shells, weights, strict=True)):
-                noise[shell] += _gram(shake[:, :, which], weight)
+                if at == piece:
+                    chosen = slice(int(share[0] * len(a)), int(share[1] * len(a)))
+                    gram[group] += _grams(own[:, chosen], edges)
+                    rows[group] += (chosen.stop - chosen.start) * freedom / overlap
+            if moved is not None:
+                shake = _grams(_tested(moved, a, b / frames.dt, channels), edges)
+                noise += shake * (pieces / len(shaken))
         progress(piece + 1, pieces)
     return [Moments(*held[half], half) for half in tests]
 
@@ -270,36 +303,37 @@ def _blocks(owner: np.ndarray, length: int) -> list[tuple[int, int, tuple[float,
     ]
 
 
-def _shells(band: tuple[int, ...], lengths) -> tuple[list[np.ndarray], list[np.ndarray]]:
-    """Modes by their distance from 0, and for how many real numbers each stands."""
+def _shells(band: tuple[int, ...]) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """An order of the modes by their distance from 0, the root of how many real numbers each
+    stands for, in that order, and where the shells begin and end."""
     full = [np.concatenate([np.arange(b + 1), np.arange(-b, 0)]) for b in band[:-1]]
-    axes = [*full, np.arange(band[-1] + 1)]
-    modes = np.meshgrid(*axes, indexing="ij")
+    modes = np.meshgrid(*full, np.arange(band[-1] + 1), indexing="ij")
     radius = np.sqrt(sum((k / b) ** 2 for k, b in zip(modes, band, strict=True))).ravel()
-    # Equal numbers of modes would leave the large scales one shell: equal widths do not.
-    edges = np.linspace(0, radius.max() * (1 + 1e-9), SHELLS + 1)
-    number = np.digitize(radius, edges) - 1
-    twice = np.where(modes[-1].ravel() == 0, 1.0, 2.0)
-    found = [np.nonzero(number == shell)[0] for shell in range(SHELLS)]
-    return found, [twice[which] for which in found]
+    order = np.argsort(radius, kind="stable")
+    limits = np.linspace(0, radius.max() * (1 + 1e-9), SHELLS + 1)
+    edges = np.searchsorted(radius[order], limits)
+    weights = np.sqrt(np.where(modes[-1].ravel() == 0, 1.0, 2.0))[order]
+    return order, weights, edges
 
 
 def _tested(modes: np.ndarray, a: np.ndarray, b: np.ndarray, channels: int) -> np.ndarray:
-    """Columns integrated against the bells, `(windows, q, modes)`; states become their rates."""
-    flat = modes.reshape(len(modes), -1)
-    tested = (a @ flat).reshape(len(a), *modes.shape[1:])
-    p = modes.shape[1] - 2 * channels
-    states = modes[:, p : p + channels].reshape(len(modes), -1)
-    tested[:, p : p + channels] = (b @ states).reshape(len(b), channels, -1)
-    return tested
+    """Columns `(L, q, n)` integrated against the bells, `(q, windows, n)`; states become rates."""
+    length, q, n = modes.shape
+    first = q - 2 * channels
+    tested = (a @ modes.reshape(length, -1)).reshape(-1, q, n)
+    states = modes[:, first : first + channels].reshape(length, -1)
+    tested[:, first : first + channels] = (b @ states).reshape(-1, channels, n)
+    return np.ascontiguousarray(tested.transpose(1, 0, 2))
 
 
-def _gram(columns: np.ndarray, weight: np.ndarray) -> np.ndarray:
-    """Inner products of columns `(W, q, n)` over windows and modes."""
-    q = columns.shape[1]
-    flat = (columns * np.sqrt(weight)).transpose(1, 0, 2).reshape(q, -1)
-    both = np.concatenate([flat.real, flat.imag], axis=1)
-    return both @ both.T
+def _grams(columns: np.ndarray, edges: np.ndarray) -> np.ndarray:
+    """Inner products of columns `(q, W, 2 modes)` over windows, for each shell of modes."""
+    q = len(columns)
+    found = np.zeros((len(edges) - 1, q, q))
+    for shell, (first, last) in enumerate(pairwise(2 * edges)):
+        flat = columns[:, :, first:last].reshape(q, -1)
+        found[shell] = flat @ flat.T
+    return found
 
 
 def most_frames(grid_points: int, columns: int) -> int:

@@ -114,9 +114,7 @@ def ask(
         else:
             own = library(setting, field)
         candidates.append((field, own))
-    return Question(
-        partial, setting, told, dict(known), _groups(partial.fields, named, candidates)
-    )
+    return Question(partial, setting, told, dict(known), _groups(partial.fields, named, candidates))
 
 
 def _given(terms: str | Sequence[str], setting: Setting):
@@ -178,4 +176,3 @@ def _groups(
             ordered = tuple(field for field in fields if field in together)
             found.append(Group(ordered, tuple(both), tuple(n for n, _ in own)))
     return tuple(sorted(found, key=lambda group: fields.index(group.fields[0])))
-

@@ -37,9 +37,7 @@ class Refined:
     warnings: tuple[str, ...]
 
 
-def equation_of(
-    question: Question, terms: tuple[tuple[str, Candidate], ...]
-) -> Equation:
+def equation_of(question: Question, terms: tuple[tuple[str, Candidate], ...]) -> Equation:
     """The known terms, and the found ones each with a coefficient of its own."""
     fields = question.fields
     found = [
@@ -109,7 +107,9 @@ def _pooled(terms: tuple[tuple[str, Candidate], ...], found: list[Identified]) -
     names = [name for name, _ in terms]
     values = np.array([[one.estimates[n] for n in names] for one in found])
     errors = np.array([[one.standard_errors[n] for n in names] for one in found])
-    half = np.array([[(one.intervals[n][1] - one.intervals[n][0]) / 2 for n in names] for one in found])
+    half = np.array(
+        [[(one.intervals[n][1] - one.intervals[n][0]) / 2 for n in names] for one in found]
+    )
     weights = 1 / np.maximum(errors, 1e-12 * np.abs(values) + 1e-300) ** 2
     weights = weights / np.maximum(weights.sum(axis=0), 1e-300)
     mean = np.sum(weights * values, axis=0)

@@ -1,6 +1,6 @@
 """The best set of candidates of each size, on normal equations alone."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 
@@ -45,7 +45,7 @@ class Normal:
         both = np.outer(self.scale, self.scale)
         return self.gram * both, self.moment * self.scale, self.raw * both
 
-    def solve(self, chosen: list[int] | tuple[int, ...]) -> tuple[np.ndarray, float]:
+    def solve(self, chosen: Sequence[int]) -> tuple[np.ndarray, float]:
         """The coefficients of a set, and the energy that it leaves; infinite if the data do not
         determine them."""
         which = list(chosen)
@@ -72,7 +72,7 @@ class Normal:
         c = inverse @ moment[chosen]
         left = self.energy - moment[chosen] @ c
         own = np.diag(inverse)
-        return left + np.where(own > 0, c**2 / np.maximum(own, 1e-300), np.inf)
+        return left + np.where(own > 0, c**2 / np.where(own > 0, own, 1.0), np.inf)
 
     def with_each(self, chosen: list[int]) -> np.ndarray:
         """The energy that is left if one more joins the set, for each candidate."""
@@ -170,12 +170,26 @@ def _dropped(normal: Normal, chosen: list[int]) -> list[int]:
 
 
 def _eliminations(normal: Normal, largest: int) -> Iterator[list[int]]:
-    """Sets from backward elimination, those that are small enough."""
+    """Sets from backward elimination, those that are small enough.
+
+    While they are many, with the uncorrected normal equations, whose inverse is kept up to date.
+    """
     chosen = list(range(normal.size))
-    plain = Normal(
-        normal.raw, normal.moment, normal.energy, normal.raw, normal.slack, normal.forced
-    )
+    _, moment, raw = normal.scaled
+    if len(chosen) > _MANY:
+        inverse = np.linalg.inv(raw + _SINGULAR * np.eye(len(raw)))
+        while len(chosen) > _MANY:
+            c = inverse @ moment[chosen]
+            gain = c**2 / np.maximum(np.diag(inverse), 1e-300)
+            gain[[i for i, one in enumerate(chosen) if one in normal.forced]] = np.inf
+            weakest = int(np.argmin(gain))
+            rest = [i for i in range(len(chosen)) if i != weakest]
+            column = inverse[rest, weakest]
+            inverse = (
+                inverse[np.ix_(rest, rest)] - np.outer(column, column) / inverse[weakest, weakest]
+            )
+            chosen = [chosen[i] for i in rest]
     while len(chosen) > max(1, len(normal.forced)):
-        chosen = _dropped(plain if len(chosen) > _MANY else normal, chosen)
+        chosen = _dropped(normal, chosen)
         if len(chosen) <= largest:
             yield chosen

@@ -5,7 +5,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from .moments import Moments
-from .search import Normal, best_sets
+from .search import LARGEST, Normal, best_sets
 
 # Error of the weak form itself, relative to what acts in a shell: rounding and time integrals.
 _FLOOR = 1e-4
@@ -130,9 +130,7 @@ class Task:
         n = float(self.rows.sum())
         return Normal(gram, moment, energy, raw, _SLACK * np.sqrt(2 * n), self.forced)
 
-    def covariance(
-        self, chosen: tuple[int, ...], c: np.ndarray, weights: np.ndarray
-    ) -> np.ndarray:
+    def covariance(self, chosen: tuple[int, ...], c: np.ndarray, weights: np.ndarray) -> np.ndarray:
         """Of the coefficients: a sandwich with shells of blocks as clusters."""
         at = list(chosen)
         share = self.rows / np.maximum(self.rows.sum(axis=0), 1e-300)
@@ -175,36 +173,52 @@ class Selection:
         return self.n * np.log1p(max(left, 0.0) / self.n) + terms * self.penalty
 
 
-def select(task: Task, *, rounds: int = _ROUNDS, largest: int | None = None) -> Selection:
+def select(task: Task) -> Selection:
     """The candidates that the data ask for. Shells are weighed by their error, which depends on
     the coefficients: a few rounds."""
     rows = task.rows.sum(axis=0)
-    used = rows > 0
     error = task.error((), np.zeros(0)) + 1e-4 * _share(task.energy.sum(axis=0), rows)
     found: Selection | None = None
-    for _ in range(rounds):
-        weights = np.where(used, rows / error, 0.0)
-        n = float(np.sum(rows))
-        normal = task.normal(weights)
-        path = best_sets(normal) if largest is None else best_sets(normal, largest=largest)
-        lefts = {size: normal.solve(chosen)[1] for size, chosen in path.items()}
-        richest = min(lefts, key=lambda size: lefts[size])
-        excess = max(lefts[richest], 0.0) / n
-        penalty = _PENALTY * np.log(max(n, 3.0)) + _SHARE * n * excess / (1 + excess)
-        trial = Selection((), np.zeros(0), np.zeros((0, 0)), weights, n, excess, penalty, path)
-        size = min(lefts, key=lambda size: trial.criterion(lefts[size], size))
-        chosen = path[size]
-        c = normal.solve(chosen)[0]
-        before, found = found, replace(
-            trial, chosen=chosen, c=c, covariance=task.covariance(chosen, c, weights)
-        )
-        rich_c = normal.solve(path[richest])[0]
-        known = task.error(chosen, c)
-        error = known + np.maximum(task.left(path[richest], rich_c), 0.0)
-        if before is not None and before.chosen == found.chosen:
+    for _ in range(_ROUNDS):
+        found, error = _round(task, np.where(rows > 0, rows / error, 0.0), found)
+        if error is None:
             break
     assert found is not None
     return found
+
+
+def reselect(task: Task, weights: np.ndarray, *, largest: int) -> tuple[int, ...]:
+    """The candidates chosen with weights of the shells that are known already."""
+    return _weighed(task, weights, largest).chosen
+
+
+def _round(
+    task: Task, weights: np.ndarray, before: Selection | None
+) -> tuple[Selection, np.ndarray | None]:
+    """The choice with these weights, and the error of each shell that follows from it; None if
+    the choice is that of before."""
+    found = _weighed(task, weights, LARGEST)
+    if before is not None and before.chosen == found.chosen:
+        return found, None
+    normal = task.normal(weights)
+    richest = min(found.path.values(), key=lambda s: normal.solve(s)[1])
+    left = task.left(richest, normal.solve(richest)[0])
+    return found, task.error(found.chosen, found.c) + np.maximum(left, 0.0)
+
+
+def _weighed(task: Task, weights: np.ndarray, largest: int) -> Selection:
+    n = float(task.rows.sum())
+    normal = task.normal(weights)
+    path = best_sets(normal, largest=largest)
+    lefts = {size: normal.solve(chosen)[1] for size, chosen in path.items()}
+    excess = max(min(lefts.values()), 0.0) / n
+    penalty = _PENALTY * np.log(max(n, 3.0)) + _SHARE * n * excess / (1 + excess)
+    none = np.zeros(0)
+    trial = Selection((), none, np.zeros((0, 0)), weights, n, excess, penalty, path)
+    size = min(lefts, key=lambda size: trial.criterion(lefts[size], size))
+    chosen = path[size]
+    c = normal.solve(chosen)[0]
+    return replace(trial, chosen=chosen, c=c, covariance=task.covariance(chosen, c, weights))
 
 
 def _share(energy: np.ndarray, rows: np.ndarray) -> np.ndarray:

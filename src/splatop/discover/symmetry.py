@@ -149,8 +149,12 @@ def conserved(setting: Setting, fluxes: Iterable[Expression]) -> list[Expression
     """Divergences: derivatives along an axis of products of one order less."""
     found = []
     for flux in fluxes:
-        order = sum(a.order * int(e) for m, _ in flux.monomials for a, e in m
-                    if isinstance(a, FieldDerivative))
+        order = sum(
+            a.order * int(e)
+            for m, _ in flux.monomials
+            for a, e in m
+            if isinstance(a, FieldDerivative)
+        )
         if order < setting.order:
             found += [differentiate(flux, axis) for axis in range(setting.dims)]
     if setting.dims == 2 and len(setting.fields) <= 2:
@@ -216,9 +220,11 @@ def _scalars(setting: Setting) -> list[Expression]:
                         found += [lh * _dot(grad(f), grad(g)) * p for lh in lap]
                         bent = [
                             Expression.sum(
-                                differentiate(f, i) * differentiate(g, j)
+                                differentiate(f, i)
+                                * differentiate(g, j)
                                 * differentiate(differentiate(h, i), j)
-                                for i in axes for j in axes
+                                for i in axes
+                                for j in axes
                             )
                             for h in fields
                         ]
@@ -245,14 +251,16 @@ def _divergences(setting: Setting) -> list[Expression]:
     for f in fields:
         higher = laplace(f, setting.dims)
         for inner in (f, higher) if setting.order >= 4 else (f,):
-            for front in fronts[: 1 + len(fields) * (setting.degree > 1)
-                               + len(fields) ** 2 * (setting.degree > 2)]:
+            for front in fronts[
+                : 1 + len(fields) * (setting.degree > 1) + len(fields) ** 2 * (setting.degree > 2)
+            ]:
                 flux = [front * differentiate(inner, axis) for axis in range(setting.dims)]
                 found.append(Expression.sum(differentiate(c, i) for i, c in enumerate(flux)))
     if setting.velocity:
         v = [setting.value(name) for name in setting.velocity]
-        for f in (one, *fields):
-            found.append(Expression.sum(differentiate(f * c, i) for i, c in enumerate(v)))
+        found += [
+            Expression.sum(differentiate(f * c, i) for i, c in enumerate(v)) for f in (one, *fields)
+        ]
     elif setting.dims == 2:
         found += [stream_transport(f, g) for f in setting.scalars for g in setting.scalars]
     return found

@@ -40,6 +40,7 @@ def judge(
         " + ".join(f"c*{candidate}" for candidate in other)
         for choice in choices
         for other in choice.alternatives
+        if not set(choice.candidates) <= set(other)
     )
     if alternatives:
         doubts.append(
