@@ -53,7 +53,7 @@ def discover(
     budget: Annotated[
         float,
         typer.Option(help="About so many seconds, on two cores, to refine coefficients; 0: not."),
-    ] = 20.0,
+    ] = 10.0,
     trajectories: Annotated[
         int | None, typer.Option(help="Only the first so many trajectories.")
     ] = None,

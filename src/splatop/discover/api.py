@@ -23,7 +23,7 @@ from .result import Discovered, FoundTerm, number_text
 from .symmetry import Setting
 from .trust import Verdict, judge
 
-DEFAULT_BUDGET = 20.0
+DEFAULT_BUDGET = 10.0
 _FEWEST_FRAMES = 5
 # Numbers in the columns of a piece, and its fewest frames where these are too many.
 _HELD = 3e7
@@ -215,7 +215,8 @@ def _result(
     weak = np.concatenate([choice.c for choice in choices]) if choices else np.zeros(0)
     errors = np.concatenate([np.sqrt(np.diag(choice.covariance)) for choice in choices])
     widths = 2 * errors
-    if refined is not None and verdict.use_refined:
+    use = refined is not None and verdict.use_refined and _surer(refined, weak, errors)
+    if refined is not None and use:
         weak, errors, widths = refined.values, refined.errors, refined.half_widths
     without = [value for choice in choices for value in choice.without]
     support = [value for choice in choices for value in choice.support]
@@ -246,8 +247,16 @@ def _result(
         noise_level=held.spectrum.relative_noise,
         candidates=sum(len(group.candidates) for group in question.groups),
         frames=held.states.shape[0] * held.states.shape[1],
-        method="weak" if refined is None or not verdict.use_refined else refined.method,
+        method=refined.method if refined is not None and use else "weak",
     )
+
+
+def _surer(refined: Refined, weak: np.ndarray, errors: np.ndarray) -> bool:
+    """Whether following the equation in time tells the coefficients better, on the frames that its
+    budget allows for."""
+    size = np.maximum(np.abs(weak), 1e-300)
+    clean = refined.noise < NOISY
+    return clean or bool(np.mean(refined.errors / size) <= np.mean(errors / size))
 
 
 def _values(question: Question) -> dict[str, str]:
