@@ -12,7 +12,7 @@ from splatop.data import ArrayTrajectories
 from splatop.evaluate import ReferenceTrajectories, evaluate
 from splatop.evaluate.reference import SomeTrajectories
 from splatop.stepper import rollout
-from splatop.training import Problem, preset, problem, train
+from splatop.training import Problem, loaded, preset, train
 
 NAME = "unknown_advection_diffusion2d"
 SIZES = {
@@ -48,8 +48,8 @@ def tests():
 
 
 def test_true_coefficients_never_reach_training(model, tmp_path, monkeypatch):
-    honest = problem.generate
-    monkeypatch.setattr(problem, "generate", lambda *a, **k: poisoned(honest(*a, **k)))
+    honest = loaded.generate
+    monkeypatch.setattr(loaded, "generate", lambda *a, **k: poisoned(honest(*a, **k)))
     blind = train(tmp_path / "run", Problem(benchmark=NAME), SETTINGS)
     assert blind.spec == model.spec
     for ours, theirs in zip(
@@ -67,7 +67,7 @@ def test_true_coefficients_never_reach_evaluation(model, tests):
 
 
 def test_the_network_sees_coefficients_standardised_by_the_training_estimates(model):
-    data = problem.generate(
+    data = loaded.generate(
         get_benchmark(NAME).with_points(24), split="train", trajectories=6, steps=12
     )
     conditioning = model.stepper.conditioning

@@ -333,7 +333,7 @@ def test_commands_from_training_to_rollout(splatop, tmp_path):
 
 
 def test_a_coarser_grid_begins_where_the_fine_one_does():
-    from splatop.training.problem import coarsened
+    from splatop.training.loaded import coarsened
 
     grid = Grid((16, 16), (2.0, 2.0), (-1.0, 4.0))
     u = random_field(replace(grid, origin=()), 3)

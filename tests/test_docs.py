@@ -19,7 +19,7 @@ EXECUTED = [
     "index.md",
     "concepts.md",
     "unknown.md",
-    *(f"contributing/{name}.md" for name in ("benchmark", "term", "encoder", "operator")),
+    *(f"contributing/{name}.md" for name in ("own", "benchmark", "term", "encoder", "operator")),
 ]
 
 
@@ -36,6 +36,12 @@ def test_python_of_a_page_runs(name, capsys):
     code = blocks((DOCS / name).read_text())
     assert code
     exec(compile("\n".join(code), name, "exec"), {})
+    if name == "contributing/own.md":
+        rate, gain = re.findall(r"= ([\d.]+)", capsys.readouterr().out)
+        # Each mode decays by exp(-0.4 t); Adam brings the gain from 0.9 to 1 in a hundred steps.
+        assert float(rate) == pytest.approx(0.4, abs=0.002)
+        assert float(gain) == pytest.approx(1.0, abs=0.02)
+        assert all(len(block.splitlines()) < 30 for block in code)
     if name == "concepts.md":
         # The largest value of this Laplacian is 20 π² = 197; derivatives on 20 anchors are exact
         # to six digits there.

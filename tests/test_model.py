@@ -13,6 +13,7 @@ import safetensors.numpy
 import splatop
 from splatop.benchmarks import get_benchmark
 from splatop.data import ArrayTrajectories, save_trajectories
+from splatop.description import build, describe
 from splatop.errors import SplatopError
 from splatop.evaluate.forecast import forecast
 from splatop.grid import Grid
@@ -113,14 +114,14 @@ def test_the_file_has_the_permissions_of_any_other(tmp_path):
 
 def changed(tmp_path, *, tensors=None, valid_checksum=True, **metadata):
     """A model file with its content replaced, and a checksum that fits it or not."""
-    from splatop.model import _checksum
+    from splatop.model.file import _checksum
 
     path = save_model(tmp_path / "m.safetensors", made())
     with safetensors.safe_open(path, framework="numpy") as file:
         held = {name: file.get_tensor(name) for name in file.keys()}  # noqa: SIM118
         described = dict(file.metadata())
     held = held if tensors is None else tensors(held)
-    described |= metadata
+    described = {k: v for k, v in {**described, **metadata}.items() if v is not None}
     if valid_checksum:
         described["sha256"] = _checksum(held, described)
     path.write_bytes(safetensors.numpy.save(held, described))
@@ -129,6 +130,10 @@ def changed(tmp_path, *, tensors=None, valid_checksum=True, **metadata):
 
 def described(**changes) -> str:
     return json.dumps({**SPEC.as_dict(), **changes})
+
+
+# What a file of version 1 lacks.
+VERSION_1 = {"format_version": "1", "parts": None}
 
 
 def test_refuses_a_truncated_file(tmp_path):
@@ -166,8 +171,8 @@ def test_refuses_other_files(tmp_path):
 
 
 def test_refuses_another_version(tmp_path):
-    with pytest.raises(SplatopError, match=r"version 1, got 2 .* another version of splatop"):
-        load_model(changed(tmp_path, format_version="2"))
+    with pytest.raises(SplatopError, match=r"version 1 to 2, got 3 .* another version of splatop"):
+        load_model(changed(tmp_path, format_version="3"))
 
 
 def test_refuses_a_wrong_checksum(tmp_path):
@@ -217,8 +222,78 @@ def test_refuses_wrong_tensors(tmp_path, change, message):
     ],
 )
 def test_refuses_a_description_that_means_nothing(tmp_path, text, message):
+    """In a file of version 1, whose stepper is built from the spec."""
     with pytest.raises(SplatopError, match=message):
-        load_model(changed(tmp_path, spec=text))
+        load_model(changed(tmp_path, spec=text, **VERSION_1))
+
+
+def test_a_file_of_version_1_gives_the_same_model(tmp_path):
+    model = made()
+    loaded = load_model(changed(tmp_path, **VERSION_1))
+    assert eqx.tree_equal(loaded.stepper, model.stepper)
+    assert loaded.spec == model.spec
+
+
+def parts(change) -> str:
+    """The description of the model's parts with a change."""
+    tree = describe(made().stepper)
+    change(tree["fields"])
+    return json.dumps(tree)
+
+
+def of_physics(**changes) -> str:
+    return parts(lambda fields: fields["physics"]["fields"].update(changes))
+
+
+def nested(depth: int) -> str:
+    return "[" * depth + "]" * depth
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        (parts(lambda f: f.update(colour="red")), "unknown fields colour of 'surrogate'"),
+        (parts(lambda f: f["network"].update(type="fnoo")), "did you mean 'fno'"),
+        (parts(lambda f: f.update(network={"function": "os.system"})), "tensors"),
+        (parts(lambda f: f.update(coupling="paralel")), "did you mean 'parallel'"),
+        (parts(lambda f: f.update(coupling=["parallel"])), "for 'coupling' of 'surrogate', got"),
+        (of_physics(dt=-1.0), "positive time step"),
+        (of_physics(dt="soon"), "for 'dt' of 'physics', got str"),
+        (of_physics(dt=0.25), "time step"),
+        (of_physics(jets={"type": "none", "fields": {}}), "for 'jets' of 'physics'"),
+        (of_physics(jets={"function": "os.system"}), "part of a model 'os.system'"),
+        (of_physics(jets={"type": "mine", "from": "a.b.Mine", "fields": {}}), "import a.b first"),
+        (parts(lambda f: f["physics"]["fields"].pop("jets")), "expected the field 'jets'"),
+        # No memory is taken for what the tensors cannot fill.
+        (parts(lambda f: f["center"].update(array=[10**12])), "shape"),
+        (parts(lambda f: f["center"].update(dtype="int32")), "type int32"),
+        (parts(lambda f: f["center"].update(array="wide")), "shape|description"),
+        (json.dumps({"type": "none", "fields": {}}), "tensors"),
+        (nested(100), "tensors"),
+        (nested(100_000), "description"),
+        ("{", "description"),
+    ],
+)
+def test_refuses_parts_that_mean_nothing(tmp_path, text, message):
+    with pytest.raises(SplatopError, match=message):
+        load_model(changed(tmp_path, parts=text))
+
+
+def test_parts_are_not_nested_without_end():
+    with pytest.raises(SplatopError, match="nested at most 60 deep"):
+        build(json.loads(nested(100)), {})
+
+
+@pytest.mark.parametrize("name", ["load", "memmap", "__import__"])
+def test_a_term_calls_no_function_but_its_own(tmp_path, name):
+    """Names of functions in the text of a term come from the file too."""
+    spec = replace(SPEC, equation="dt(u) = D*sin(u)", coefficients={"D": 0.1}, kind="physics")
+    path = save_model(tmp_path / "m.safetensors", made(spec))
+    with safetensors.safe_open(path, framework="numpy") as file:
+        text = file.metadata()["parts"]
+    assert '"name": "sin"' in text
+    with pytest.raises(SplatopError, match="expected one of the functions sin"):
+        build(json.loads(text.replace('"name": "sin"', f'"name": "{name}"')), {})
 
 
 def test_refuses_wrong_fields_and_zero_steps():

@@ -144,6 +144,50 @@ def test_gradients_agree_with_pdequinox(points):
             assert relative(a, b) < 1e-11
 
 
+@pytest.mark.usefixtures("x64")
+@pytest.mark.parametrize("batched", [False, True])
+def test_forward_mode_agrees_with_finite_differences(batched):
+    """`jvp` and `linearize`, in weights and state, and their transpose; of one state or more."""
+    network = FNO(2, 1, hidden=3, modes=2, blocks=2, key=jax.random.key(0), zero_projection=False)
+    rng = np.random.default_rng(0)
+
+    def drawn(tree):
+        return jax.tree.map(lambda a: jnp.asarray(rng.normal(size=a.shape)), tree)
+
+    weights, rest = eqx.partition(network, eqx.is_array)
+    weights = drawn(weights)
+    x = (weights, jnp.asarray(rng.normal(size=(3, 1, 6, 7) if batched else (1, 6, 7))))
+    direction = drawn(x)
+
+    @jax.jit
+    def outputs(x):
+        one = eqx.combine(x[0], rest)
+        return jax.vmap(one)(x[1]) if batched else one(x[1])
+
+    def moved(size):
+        return outputs(jax.tree.map(lambda a, d: a + size * d, x, direction))
+
+    out, tangent = jax.jit(lambda x, d: jax.jvp(outputs, (x,), (d,)))(x, direction)
+    # Central differences are off by h² = 1e-10 times third derivatives, up to 1e3 of the output.
+    difference = (moved(1e-5) - moved(-1e-5)) / 2e-5
+    assert relative(tangent, difference) < 1e-6
+    assert relative(out, outputs(x)) < 1e-12
+    value, linear = jax.linearize(outputs, x)
+    assert relative(linear(direction), tangent) < 1e-12
+    # The other mode is the transpose: <J d, y> = <d, Jᵀ y>.
+    y = jnp.asarray(rng.normal(size=value.shape))
+    (back,) = jax.vjp(outputs, x)[1](y)
+    pairs = zip(jax.tree.leaves(back), jax.tree.leaves(direction), strict=True)
+    assert sum(float(jnp.vdot(b, d)) for b, d in pairs) == pytest.approx(
+        float(jnp.vdot(tangent, y)), rel=1e-10
+    )
+    # In the state alone, as assimilation needs it.
+    still = jax.tree.map(jnp.zeros_like, direction[0])
+    of_state = jax.jvp(lambda u: outputs((weights, u)), (x[1],), (direction[1],))[1]
+    both = jax.jvp(outputs, (x,), ((still, direction[1]),))[1]
+    assert relative(of_state, both) < 1e-12
+
+
 def test_untrained_network_is_exactly_zero():
     assert not jnp.any(run(FNO(2, 2, modes=3, key=KEY), noise(2, 12, 12)))
     assert jnp.any(run(FNO(2, 2, modes=3, key=KEY, zero_projection=False), noise(2, 12, 12)))

@@ -26,6 +26,7 @@ from splatop.equation import (
 )
 from splatop.errors import SplatopError
 from splatop.grid import Grid
+from splatop.integrators import RK4
 from splatop.jets import FiniteDifferenceJets, SpectralJets, SplatJets
 from splatop.physics import EmbeddedPhysics
 from splatop.render import LocalRenderer
@@ -62,7 +63,7 @@ PROVIDERS = {
 def test_a_travelling_sine(provider, working_grid):
     grid, v, dt = Grid((40, 45), (1.0, 2.0)), 0.05, 1.0
     jets, tolerance = provider(SharpFilter(4.0), grid.lengths)
-    physics = EmbeddedPhysics(ADVECTION, jets, dt, substeps=16, working_grid=working_grid)
+    physics = EmbeddedPhysics(ADVECTION, jets, dt, integrator=RK4(16), working_grid=working_grid)
     found = step(physics, wave(grid, (3, -2)), {"v": v})
     # cos(2π k·(x - v t)) with v along both axes; RK4 leaves z⁵/120 per substep at z = ω dt/16.
     turn = 2 * np.pi * (3 / 1.0 - 2 / 2.0) * v * dt
@@ -76,7 +77,7 @@ def test_a_travelling_sine(provider, working_grid):
 def test_a_decaying_mode(provider):
     grid, diffusivity, dt = Grid((40, 45), (1.0, 2.0)), 2e-3, 1.0
     jets, tolerance = provider(SharpFilter(4.0), grid.lengths)
-    physics = EmbeddedPhysics(DIFFUSION, jets, dt, substeps=16)
+    physics = EmbeddedPhysics(DIFFUSION, jets, dt, integrator=RK4(16))
     u = wave(grid, (2, 3))
     rate = diffusivity * 4 * np.pi**2 * ((2 / 1.0) ** 2 + (3 / 2.0) ** 2)
     found = step(physics, u, {"D": diffusivity})
@@ -406,7 +407,7 @@ def test_a_derivative_that_the_provider_cannot_give():
 
 @pytest.mark.parametrize(("dt", "substeps"), [(0.0, 1), (-0.1, 1), (0.1, 0)])
 def test_impossible_steps(dt, substeps):
-    with pytest.raises(SplatopError, match="positive time step and at least one substep"):
+    with pytest.raises(SplatopError, match=r"positive time step|at least one substep"):
         EmbeddedPhysics(ADVECTION, SpectralJets(UNIT, PassThrough()), dt, substeps)
 
 

@@ -13,6 +13,7 @@ import pytest
 from splatop.benchmarks import get_benchmark
 from splatop.data import generate
 from splatop.encoders import UNetEncoder
+from splatop.encoders import reconstruction as rebuilt
 from splatop.errors import SplatopError
 from splatop.model import ModelSpec
 from splatop.numerics import paper_numerics
@@ -214,7 +215,7 @@ def test_gradients_are_those_of_a_plain_loop_whether_recomputed_or_not():
 
     expected = jax.grad(by_loop)(network)
     for stepper in (OperatorStepper(network), OperatorStepper(Plain(network))):
-        assert losses._remembers_little(stepper) == isinstance(stepper.network, FNO)
+        assert stepper.light_gradient == stepper.scannable == isinstance(stepper.network, FNO)
         found = eqx.filter_grad(lambda s: losses.rollout_loss(s, data, {}, scale=scale)[0])(stepper)
         for one, other in zip(jax.tree.leaves(found), jax.tree.leaves(expected), strict=True):
             np.testing.assert_allclose(one, other, rtol=1e-4, atol=1e-6)
@@ -238,10 +239,10 @@ def front(seed: int = 0, points: int = 24) -> jax.Array:
 @pytest.mark.parametrize("reconstruction", losses.RECONSTRUCTIONS)
 def test_variable_projection_gradient_matches_finite_differences(monkeypatch, reconstruction):
     """The amplitudes are solved for again at each geometry, yet carry no gradient."""
-    exact = losses.least_squares
+    exact = rebuilt.least_squares
     # The gradient is exact where the amplitudes are optimal: without the ridge, which the float32
     # solve needs and double precision does not.
-    monkeypatch.setattr(losses, "least_squares", lambda basis, values: exact(basis, values, 1e-13))
+    monkeypatch.setattr(rebuilt, "least_squares", lambda basis, values: exact(basis, values, 1e-13))
     encoder, u, shift = small_unet(), front(points=12), jnp.array([0.3, 0.8])
     arrays, rest = eqx.partition(encoder, eqx.is_inexact_array)
     leaves, structure = jax.tree.flatten(arrays)
@@ -252,7 +253,7 @@ def test_variable_projection_gradient_matches_finite_differences(monkeypatch, re
     def loss(size):
         moved = [leaf + size * d for leaf, d in zip(leaves, direction, strict=True)]
         model = eqx.combine(jax.tree.unflatten(structure, moved), rest)
-        return losses.reconstruction_loss(model, u, shift, reconstruction=reconstruction)
+        return rebuilt.reconstruction_loss(model, u, shift, reconstruction=reconstruction)
 
     slope = float(jax.grad(loss)(0.02))
     h = 1e-5
@@ -270,7 +271,7 @@ def test_many_amplitudes_have_the_loss_and_gradient_of_few(monkeypatch):
     arguments = front(points=12), jnp.array([0.3, 0.8])
 
     def loss_and_slopes():
-        found = eqx.filter_jit(eqx.filter_value_and_grad(losses.reconstruction_loss))
+        found = eqx.filter_jit(eqx.filter_value_and_grad(rebuilt.reconstruction_loss))
         loss, slopes = found(encoder, *arguments, sobolev=0.1)
         return float(loss), np.concatenate([leaf.ravel() for leaf in jax.tree.leaves(slopes)])
 
@@ -287,29 +288,29 @@ def test_many_amplitudes_have_the_loss_and_gradient_of_few(monkeypatch):
 def test_observed_reconstruction_is_equation_nine():
     encoder = small_unet(amplitudes="predicted")
     u = 3.0 * front() + 5.0
-    found = losses.reconstruction_loss(encoder, u, jnp.zeros(2), reconstruction="observed")
+    found = rebuilt.reconstruction_loss(encoder, u, jnp.zeros(2), reconstruction="observed")
     from splatop.derivative import value
 
     gaussians = encoder(u)
-    grid = losses.Grid((24, 24), (1.0, 1.0))
+    grid = rebuilt.Grid((24, 24), (1.0, 1.0))
     rendered = encoder.renderer(gaussians, [value(2)], grid)[value(2)]
     assert float(found) == pytest.approx(float(jnp.mean((rendered - u) ** 2)), rel=1e-4)
 
 
 def test_frames_are_turned_into_every_image_of_themselves():
     frame = np.arange(9.0).reshape(1, 3, 3) + 1
-    images = {stages._turned(frame, np.random.default_rng(seed)).tobytes() for seed in range(300)}
+    images = {stages._mirrored(frame, np.random.default_rng(seed)).tobytes() for seed in range(300)}
     mirrored = [np.flip(frame, axes) for axes in ((), (1,), (2,), (1, 2))]
     turned = [image.transpose(0, *axes) for image in mirrored for axes in ((1, 2), (2, 1))]
     assert images == {(sign * image).tobytes() for image in turned for sign in (1, -1)}
-    oblong = stages._turned(np.ones((2, 3, 4)), np.random.default_rng(0))
+    oblong = stages._mirrored(np.ones((2, 3, 4)), np.random.default_rng(0))
     assert oblong.shape == (2, 3, 4)
 
 
 def test_shift_moves_the_frame_exactly():
     x = np.arange(24) / 24
     wave = np.sin(2 * np.pi * 2 * x)[:, None] * np.cos(2 * np.pi * x)[None]
-    moved = losses._shifted(jnp.asarray(wave[None], jnp.float32), jnp.array([0.5, 0.25]), (6, 6))
+    moved = rebuilt._shifted(jnp.asarray(wave[None], jnp.float32), jnp.array([0.5, 0.25]), (6, 6))
     # Half an anchor cell is 1/12: half of it along x, a quarter along y.
     dx, dy = 0.5 / 12, 0.25 / 12
     truth = np.sin(2 * np.pi * 2 * (x - dx))[:, None] * np.cos(2 * np.pi * (x - dy))[None]
@@ -319,9 +320,9 @@ def test_shift_moves_the_frame_exactly():
 @pytest.mark.slow
 def test_sobolev_weight_adds_the_relative_error_of_the_gradient():
     encoder, u, shift = small_unet(), front(), jnp.zeros(2)
-    plain = losses.reconstruction_loss(encoder, u, shift)
-    one = losses.reconstruction_loss(encoder, u, shift, sobolev=0.1)
-    two = losses.reconstruction_loss(encoder, u, shift, sobolev=0.2)
+    plain = rebuilt.reconstruction_loss(encoder, u, shift)
+    one = rebuilt.reconstruction_loss(encoder, u, shift, sobolev=0.1)
+    two = rebuilt.reconstruction_loss(encoder, u, shift, sobolev=0.2)
     added = float(one - plain)
     assert added > 0
     assert float(two - plain) == pytest.approx(2 * added, rel=1e-4)
@@ -446,7 +447,7 @@ def test_a_first_batch_in_which_nothing_happens_is_no_measure(tmp_path):
     (tmp_path / "told").mkdir()
     with pytest.raises(SplatopError, match="training stopped at step 2"):
         run_toy(tmp_path / "alone", quiet)
-    run_toy(tmp_path / "told", replace(quiet, usual=1.0))
+    run_toy(tmp_path / "told", replace(quiet, typical_loss=1.0))
 
 
 def test_diagnosis_names_the_field_that_left_the_finite_numbers():

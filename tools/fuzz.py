@@ -255,7 +255,7 @@ def model_header(rng: random.Random, folder: Path) -> None:
     import safetensors.numpy
     from safetensors import safe_open
 
-    from splatop.model import _checksum
+    from splatop.model.file import _checksum
 
     path = folder / "m.safetensors"
     model(path)
@@ -263,7 +263,7 @@ def model_header(rng: random.Random, folder: Path) -> None:
         tensors = {name: file.get_tensor(name) for name in file.keys()}  # noqa: SIM118
         metadata = dict(file.metadata())
     for _ in range(rng.randint(1, 3)):
-        part = rng.choice(["spec", "spec", "spec", "record"])
+        part = rng.choice(["spec", "parts", "parts", "record"])
         metadata[part] = json.dumps(mutated_json(json.loads(metadata[part]), rng))
     metadata["sha256"] = _checksum(tensors, metadata)
     path.write_bytes(safetensors.numpy.save(tensors, metadata))

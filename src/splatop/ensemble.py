@@ -40,6 +40,23 @@ class Ensemble(Stepper):
         return member(self.members, index)
 
     @property
+    def scannable(self) -> bool:
+        return self.members.scannable
+
+    @property
+    def light_gradient(self) -> bool:
+        return self.members.light_gradient
+
+    @property
+    def embedded(self) -> Any:
+        """The first member's; all have the same equation."""
+        return self.member(0).embedded
+
+    @property
+    def alone(self) -> tuple[Stepper, ...]:
+        return tuple(self.member(k) for k in range(self.count))
+
+    @property
     def network(self) -> Any:
         """All members' networks; their parameters are counted together."""
         return getattr(self.members, "network", None)

@@ -14,7 +14,6 @@ import jax.numpy as jnp
 
 from .errors import SplatopError
 from .grid import Grid
-from .jets import SplatJets
 from .model import Model, ModelSpec, build_model
 from .operators.batching import piece_size
 from .physics import EmbeddedPhysics
@@ -187,8 +186,9 @@ def _physics(
     cells = math.prod(work)
     there = 0.0 if work == points else _resampling(points, work, channels)
     encode, lattice = 0.0, 0
-    if isinstance(physics.jets, SplatJets):
-        anchors = physics.jets.encoder.anchors
+    encoder = physics.jets.gaussian_encoder
+    if encoder is not None:
+        anchors = encoder.anchors
         encode = _resampling(work, anchors, channels) + channels * _forward_fft(anchors)
         lattice = math.prod(anchors)
     else:

@@ -71,7 +71,8 @@ def export_model(
 
     def one(u, values):
         own = model.complete(dict(zip(names, values, strict=True)))
-        frames = rollout(model.stepper, u, own, steps=steps)
+        # A loop also where steps in a row would be quicker on CPUs: the file holds one step.
+        frames = rollout(model.stepper, u, own, steps=steps, loop=True)
         return frames[0] if steps == 1 else frames
 
     def function(u, *coefficients):

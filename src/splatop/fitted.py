@@ -1,10 +1,8 @@
 """`fit`: trajectories and an equation in, a surrogate out, in whatever form the user holds them."""
 
-import re
 import tempfile
 import warnings
 from collections.abc import Callable, Mapping, Sequence
-from contextlib import suppress
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -14,26 +12,26 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from .benchmarks import BENCHMARKS
 from .data import Trajectories, split
 from .data.complex_fields import as_parts, as_whole
 from .data.held import as_trajectories, clock_unit, is_labelled
-from .equation import EXAMPLES, Equation, format_equation, parse_equation
+from .encoders import Encoder
+from .equation import Equation
 from .equation.text import check_number
 from .errors import SplatopError, check_field, check_finite, is_concrete, unknown_name
 from .evaluate import Metrics, evaluate
 from .evaluate.report import Report, write_report
 from .evaluate.report.runs import Run, StageHistory, read_history
+from .fit_arguments import described_terms, equation_text, fields_of, settings_of
 from .grid import Grid
 from .identify import Identified, identify_trajectories
 from .model import Model, save_model
 from .spectral import Field
 from .stepper import Coefficients, Stepper, rollout
-from .training import Problem, Settings, preset, train
+from .training import Problem, train
 from .training.loop import Reporter, silent
 from .training.prepare import Say
 from .training.run_folder import CONFIG, HISTORY, MODEL, read_json
-from .training.settings import parse_overrides
 
 if TYPE_CHECKING:
     import xarray as xr
@@ -57,6 +55,7 @@ def fit(
     drop_end: bool = False,
     drop_terms: Sequence[str] = (),
     operator: Callable[..., Field] | None = None,
+    encoder: Encoder | None = None,
     preset: str = "fast",
     settings: Mapping[str, Any] | None = None,
     hold_out: int | None = None,
@@ -77,7 +76,9 @@ def fit(
     and the equation may be written for either. `drop_end=True` leaves out a last point that repeats
     the first; `lengths` are then those of the period.
 
-    `operator` is any equinox module `u -> u` of one state to use instead of the FNO. `settings`
+    `operator` is any equinox module `u -> u` of one state to use instead of the FNO, `encoder` one
+    to use instead of the lattice; terms, encoders and operators of your own classes can be saved
+    once these are registered (`splatop.register`). `settings`
     replace single ones of the `preset`. `hold_out` trajectories, the last ones, are kept from
     training for the report: without it one in five, and of fewer than five the last fifth in time
     of each; with 0 nothing is, and the report is about the training data and says so. The run is
@@ -91,14 +92,20 @@ def fit(
         fields=fields,
         periodic=periodic,
         drop_end=drop_end,
-        default_fields=_fields_of(equation),
+        default_fields=fields_of(equation),
     )
-    text = _equation_text(equation, trajectories.grid.dims)
+    text = equation_text(equation, trajectories.grid.dims)
     for name, value in (coefficients or {}).items():
         check_number(name, value)
     known = {name: float(value) for name, value in (coefficients or {}).items()}
-    problem = Problem(data=trajectories, equation_text=text, coefficients=known, hold_out=hold_out)
-    chosen = replace(_settings(preset, settings or {}), drop_terms=tuple(drop_terms))
+    problem = Problem(
+        data=trajectories,
+        equation_text=text,
+        coefficients=known,
+        hold_out=hold_out,
+        terms=described_terms(equation, trajectories.grid.dims),
+    )
+    chosen = replace(settings_of(preset, settings or {}), drop_terms=tuple(drop_terms))
     with tempfile.TemporaryDirectory() as scratch:
         folder = Path(scratch) / "run" if out is None else Path(out)
         model = train(
@@ -106,6 +113,7 @@ def fit(
             problem,
             chosen,
             operator=operator,
+            encoder=encoder,
             resume=(folder / CONFIG).exists(),
             report=report,
             say=say,
@@ -126,9 +134,26 @@ def fit(
     )
 
 
+class _Same:
+    """Values that `jit` does not trace: equal if they are the same objects."""
+
+    def __init__(self, values: tuple[Any, ...]):
+        self.values = values
+
+    def __hash__(self) -> int:
+        return hash(tuple(map(id, self.values)))
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, _Same) and all(
+            a is b for a, b in zip(self.values, other.values, strict=True)
+        )
+
+
+@jax.tree_util.register_pytree_node_class
 @dataclass(frozen=True)
 class Fitted:
-    """A trained surrogate. What goes in as NumPy, JAX or xarray comes out as the same.
+    """A trained surrogate. What goes in as NumPy, JAX or xarray comes out as the same. A pytree of
+    the model's arrays and the coefficients, for `jit`, `vmap` and `grad`.
 
     `coefficients` are one number each, or one for each training trajectory where they differ.
     `test` is what was held out from training, else the training data themselves; its `source` and
@@ -142,6 +167,14 @@ class Fitted:
     clock: np.timedelta64 | None  # one unit of time, if the data's time was a clock's
     config: Mapping[str, Any]
     history: tuple[StageHistory, ...]
+
+    def tree_flatten(self) -> tuple[tuple[Any, ...], "_Same"]:
+        rest = (self.test, self.given, self.clock, self.config, self.history)
+        return (self.model, dict(self.coefficients)), _Same(rest)
+
+    @classmethod
+    def tree_unflatten(cls, rest: "_Same", children: tuple[Any, ...]) -> "Fitted":
+        return cls(*children, *rest.values)
 
     @property
     def summary(self) -> str:
@@ -296,44 +329,19 @@ def _step(stepper, u, coefficients, batched):
     return jax.vmap(lambda v: stepper(v, coefficients))(u) if batched else stepper(u, coefficients)
 
 
-@eqx.filter_jit
 def _rollout(stepper, u, coefficients, steps, batched):
+    if stepper.scannable:
+        return _scanned(stepper, u, coefficients, steps, batched)
+    states = []
+    for _ in range(steps):
+        u = _step(stepper, u, coefficients, batched)
+        states.append(u)
+    return jnp.stack(states, axis=int(batched))
+
+
+@eqx.filter_jit
+def _scanned(stepper, u, coefficients, steps, batched):
     def one(v):
         return rollout(stepper, v, coefficients, steps=steps)
 
     return jax.vmap(one)(u) if batched else one(u)
-
-
-def _equation_text(equation: str | Equation, dims: int) -> str:
-    if isinstance(equation, Equation):
-        return format_equation(equation, dims=dims)
-    named = {name: benchmark.equation_text for name, benchmark in BENCHMARKS.items()}
-    named |= {name: example.text for name, example in EXAMPLES.items()}
-    if equation in named:
-        return named[equation]
-    if "=" not in equation:
-        raise unknown_name("equation", equation, named)
-    return equation
-
-
-def _settings(name: str, changes: Mapping[str, Any]) -> Settings:
-    chosen = preset(name)
-    valid = chosen.as_dict()
-    for key in changes:
-        if key not in valid:
-            raise unknown_name("setting", key, valid)
-    text = {k: v for k, v in changes.items() if isinstance(v, str)}
-    values = {k: v for k, v in changes.items() if k not in text}
-    return replace(chosen, **values, **parse_overrides(Settings, text))
-
-
-def _fields_of(equation: str | Equation) -> tuple[str, ...]:
-    """The fields that it has a left-hand side for, in their order."""
-    if isinstance(equation, Equation):
-        return equation.fields
-    text = _equation_text(equation, 1)
-    for dims in (1, 2, 3):  # which of them the data have is not known yet
-        with suppress(SplatopError):
-            return parse_equation(text, dims=dims).fields
-    found = re.findall(r"dt\s*\(\s*(\w+)\s*\)\s*=", text)
-    return tuple(dict.fromkeys(found)) or ("u",)

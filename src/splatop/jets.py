@@ -7,6 +7,8 @@ slot: `SplatJets` (Gaussians), `SpectralJets` (exact, the oracle), `FiniteDiffer
 import abc
 import math
 from collections.abc import Iterable
+from dataclasses import replace
+from typing import Any
 
 import equinox as eqx
 import jax
@@ -15,14 +17,7 @@ import numpy as np
 from jaxtyping import Array, Complex, Float
 
 from .derivative import Derivative
-from .encoders import (
-    Encoder,
-    HeldGeometry,
-    LatticeEncoder,
-    UNetEncoder,
-    modes_of_samples,
-    sample_points,
-)
+from .encoders import Encoder, HeldGeometry, LatticeEncoder, modes_of_samples, sample_points
 from .errors import SplatopError, check_field
 from .grid import Grid, as_numbers
 from .render import FourierRenderer, Renderer
@@ -64,7 +59,12 @@ class Jet(eqx.Module):
 
 
 class JetProvider(eqx.Module):
-    """State to jet. `lengths` are the sides of the periodic box, `filter` is Π_κ."""
+    """State to jet. `lengths` are the sides of the periodic box, `filter` is Π_κ.
+
+    `__call__` is all that a provider must have. The other methods tell Φ and the identification
+    what they would otherwise have to know about it; each has an answer that is right for a provider
+    that differentiates whatever its grid resolves.
+    """
 
     lengths: eqx.AbstractVar[tuple[float, ...]]
     filter: eqx.AbstractVar[Filter]
@@ -73,8 +73,37 @@ class JetProvider(eqx.Module):
     def __call__(self, u: Field, derivatives: Iterable[Derivative]) -> Jet: ...
 
     def for_step(self, u: Field) -> "JetProvider":
-        """The provider for the stages of one time step that starts at `u`."""
+        """The provider for the stages of one time step that starts at `u`: it may hold what it
+        learned from `u`."""
         return self
+
+    def working_points(self, points: tuple[int, ...], degree: float) -> tuple[int, ...]:
+        """The least grid for states of `points`, on which nothing aliases into the filter's band.
+
+        Products of an equation's degree need `(degree + 1)` times the band.
+        """
+        band = self.filter.band(Grid(points, self.lengths))
+        return tuple(fast_size(int((min(degree, 3) + 1) * b) + 1) for b in band)
+
+    def with_filter(self, filter: Filter) -> "JetProvider":
+        """The same provider with another filter."""
+        return replace(self, filter=filter)  # type: ignore[type-var]
+
+    def inside(self, band: tuple[int, ...], filter: Filter) -> "JetProvider":
+        """The cheapest provider that gives the same derivatives of states whose modes all lie in
+        `band`, with this filter."""
+        return self.with_filter(filter)
+
+    @property
+    def is_spectral(self) -> bool:
+        """Whether derivatives are those of the trigonometric interpolant, exactly: multiplications
+        of its modes."""
+        return False
+
+    @property
+    def gaussian_encoder(self) -> Encoder | None:
+        """The encoder of the Gaussians that are differentiated, if there are any."""
+        return None
 
 
 class SpectralJets(JetProvider):
@@ -82,6 +111,10 @@ class SpectralJets(JetProvider):
 
     lengths: tuple[float, ...] = eqx.field(static=True, converter=as_numbers)
     filter: Filter
+
+    @property
+    def is_spectral(self) -> bool:
+        return True
 
     def __call__(self, u: Field, derivatives: Iterable[Derivative]) -> Jet:
         check_field(u, dims=len(self.lengths))
@@ -119,21 +152,40 @@ class SplatJets(JetProvider):
             )
 
     def for_step(self, u: Field) -> JetProvider:
-        if not self.hold_geometry:
+        later = self.encoder.later_stages
+        if not self.hold_geometry or later == "encode":
             return self
         grid = Grid(tuple(u.shape[1:]), self.lengths)
         band = self.filter.band(grid)
-        fourier = isinstance(self.renderer, FourierRenderer)
-        if fourier and isinstance(self.encoder, UNetEncoder) and not self.encoder.solves_directly:
+        if self.renderer.in_modes and later == "increment":
             return _IncrementJets.of(self.encoder, u, grid, band, self.filter)
-        encoder = self.encoder.hold(u)
+        held: Any = self.encoder.hold(u)
         # One matrix instead of two where the band holds fewer numbers than amplitudes do.
         narrow = 2 * math.prod(map(len, band_modes(band))) <= math.prod(self.encoder.anchors)
-        if fourier and narrow and isinstance(encoder, HeldGeometry):
-            return _HeldJets.of(encoder, grid, band, self.filter)
-        return SplatJets(
-            encoder=encoder, lengths=self.lengths, filter=self.filter, renderer=self.renderer
+        if self.renderer.in_modes and narrow and later == "solve":
+            return _HeldJets.of(held, grid, band, self.filter)
+        return replace(self, encoder=held, hold_geometry=False)
+
+    def working_points(self, points: tuple[int, ...], degree: float) -> tuple[int, ...]:
+        """A lattice of A anchors mirrors mode k at A - k, which the grid must resolve to be told
+        apart from k."""
+        band = self.filter.band(Grid(points, self.lengths))
+        least = super().working_points(points, degree)
+        return tuple(
+            max(n, fast_size(2 * (a - b) + 1), a)
+            for n, a, b in zip(least, self.encoder.anchors, band, strict=True)
         )
+
+    def inside(self, band: tuple[int, ...], filter: Filter) -> JetProvider:
+        """A lattice that carries the band differentiates it exactly, as Fourier modes do at a tenth
+        of the cost."""
+        if self.encoder.carries(band):
+            return SpectralJets(self.lengths, filter)
+        return self.with_filter(filter)
+
+    @property
+    def gaussian_encoder(self) -> Encoder:
+        return self.encoder
 
     def __call__(self, u: Field, derivatives: Iterable[Derivative]) -> Jet:
         check_field(u, dims=len(self.lengths))
@@ -143,8 +195,11 @@ class SplatJets(JetProvider):
 
 
 class _HeldJets(JetProvider):
-    """The same for primitives that stay where they are: a matrix from the samples that amplitudes
-    are fitted to, to the modes that the Gaussians have inside the filter's band."""
+    """`SplatJets` during one step, while its Gaussians keep their places and widths.
+
+    Fitting amplitudes and rendering are then both linear in the state: one matrix, from the samples
+    that amplitudes are fitted to, to the modes of the Gaussians inside the filter's band.
+    """
 
     matrix: Float[Array, "Q two_K"]
     samples: tuple[int, ...] = eqx.field(static=True)
@@ -174,8 +229,10 @@ class _HeldJets(JetProvider):
 
 
 class _IncrementJets(JetProvider):
-    """The same where amplitudes are predicted, or too many to solve for in every stage: the
-    Gaussians of the step's first state, and those of a lattice for what later stages differ by."""
+    """`SplatJets` during one step, where amplitudes are predicted by a network, or are too many to
+    solve for in every stage: the Gaussians of the step's first state, plus those of a lattice for
+    the difference that later stages make to it.
+    """
 
     start: Field
     modes: Complex[Array, "C *K"]
@@ -186,7 +243,7 @@ class _IncrementJets(JetProvider):
 
     @classmethod
     def of(
-        cls, encoder: UNetEncoder, u: Field, grid: Grid, band: tuple[int, ...], filter: Filter
+        cls, encoder: Encoder, u: Field, grid: Grid, band: tuple[int, ...], filter: Filter
     ) -> "_IncrementJets":
         anchors = tuple(
             min(n, max(a, 2 * b + LATTICE_MARGIN))
@@ -232,6 +289,10 @@ class FiniteDifferenceJets(JetProvider):
         if self.accuracy not in (2, 4):
             raise SplatopError(f"expected accuracy 2 or 4, got {self.accuracy}")
 
+    def working_points(self, points: tuple[int, ...], degree: float) -> tuple[int, ...]:
+        """The grid of the data: on a coarser one differences would be another scheme."""
+        return points
+
     def __call__(self, u: Field, derivatives: Iterable[Derivative]) -> Jet:
         check_field(u, dims=len(self.lengths))
         values = {d: self.filter(self._differentiate(u, d), self.lengths) for d in derivatives}
@@ -258,3 +319,16 @@ class FiniteDifferenceJets(JetProvider):
                     )
             total = total + weight * part
         return total
+
+
+def fast_size(least: int) -> int:
+    """The next even size with only small prime factors."""
+    size = max(4, least + least % 2)
+    while True:
+        rest = size
+        for prime in (2, 3, 5):
+            while rest % prime == 0:
+                rest //= prime
+        if rest == 1:
+            return size
+        size += 2

@@ -1,27 +1,23 @@
 """Numerical settings of the embedded physics as a plain value, and the physics built from it."""
 
-import math
+from collections.abc import Callable
 from dataclasses import asdict, dataclass, replace
+from functools import partial
 from typing import Any
 
 import jax
 from jaxtyping import PRNGKeyArray
 
 from .benchmarks import Benchmark
-from .encoders import Encoder, LatticeEncoder, UNetEncoder
-from .encoders.solve import LARGEST_DIRECT_SOLVE
+from .encoders import Encoder, UNetEncoder
 from .equation import Equation
 from .errors import SplatopError, unknown_name
-from .gaussians import BoundedScales, ClippedScales
-from .jets import FiniteDifferenceJets, JetProvider, SpectralJets, SplatJets
+from .integrators import RK4
+from .jets import JetProvider, SplatJets
 from .physics import EmbeddedPhysics
-from .render import DenseRenderer, FourierRenderer, LocalRenderer
-from .spectral import BoxFilter, Filter, PassThrough, SharpFilter, SmoothFilter
-
-JETS = ("splat", "spectral", "finite-difference")
-ENCODERS = ("lattice", "unet", "unet-predicted")
-RENDERERS = ("fourier", "local", "dense")
-FILTERS = ("sharp", "smooth", "box", "none")
+from .registry import chosen, registered
+from .render import Renderer
+from .spectral import Filter, SharpFilter, SmoothFilter
 
 
 @dataclass(frozen=True)
@@ -29,7 +25,9 @@ class Numerics:
     """Everything that turns an equation into Φ, in a form that JSON can hold.
 
     `cutoff` holds one wavenumber (cycles per unit length), or one per axis for the box filter.
-    `encoder` is "lattice", "unet" (solved amplitudes) or "unet-predicted" (the paper's).
+    `jets`, `encoder`, `renderer` and `filter` are registered names: "splat", "spectral" or
+    "finite-difference"; "lattice", "unet" (solved amplitudes) or "unet-predicted" (the paper's);
+    "fourier", "local" or "dense"; "sharp", "smooth", "box" or "none"; or a user's own.
     """
 
     filter: str
@@ -46,14 +44,14 @@ class Numerics:
     hold_geometry: bool = True
 
     def __post_init__(self):
-        for kind, name, valid in (
-            ("derivative provider", self.jets, JETS),
-            ("encoder", self.encoder, ENCODERS),
-            ("renderer", self.renderer, RENDERERS),
-            ("filter", self.filter, FILTERS),
+        for word, name, valid in (
+            ("derivative provider", self.jets, registered(JetProvider)),
+            ("encoder", self.encoder, {**registered(Encoder), **_ENCODER_CHOICES}),
+            ("renderer", self.renderer, registered(Renderer)),
+            ("filter", self.filter, registered(Filter)),
         ):
             if name not in valid:
-                raise unknown_name(kind, name, valid)
+                raise unknown_name(word, name, valid)
 
     def as_dict(self) -> dict[str, Any]:
         return asdict(self)
@@ -91,36 +89,23 @@ def paper_numerics(benchmark: Benchmark) -> Numerics:
     )
 
 
+# Choices that a class makes beyond its own name.
+_ENCODER_CHOICES: dict[str, Callable[..., Encoder]] = {
+    "unet-predicted": partial(UNetEncoder.from_numerics, predicted=True),
+}
+
+
 def build_filter(numerics: Numerics, dims: int) -> Filter:
-    if numerics.filter == "none":
-        return PassThrough()
-    if numerics.filter == "box":
-        cutoffs = numerics.cutoff * (dims if len(numerics.cutoff) == 1 else 1)
-        return BoxFilter(tuple(cutoffs), numerics.rolloff)
-    if len(numerics.cutoff) != 1:
-        raise SplatopError(
-            f"expected one cutoff for the radial filter '{numerics.filter}', "
-            f"got {numerics.cutoff}: give one, or use filter=box"
-        )
-    if numerics.filter == "sharp":
-        return SharpFilter(numerics.cutoff[0])
-    return SmoothFilter(numerics.cutoff[0], numerics.rolloff)
+    """The filter for a box of so many axes."""
+    return chosen(Filter, "filter", numerics.filter).from_numerics(numerics, dims)
 
 
 def build_encoder(numerics: Numerics, channels: int, *, key: PRNGKeyArray | None = None) -> Encoder:
-    if numerics.encoder == "lattice":
-        return LatticeEncoder(numerics.anchors, numerics.kernel_width)
-    predicted = numerics.encoder == "unet-predicted"
-    # More than can be solved for are also too many to sum at every point.
-    local = numerics.renderer == "local" or math.prod(numerics.anchors) > LARGEST_DIRECT_SOLVE
-    return UNetEncoder(
-        numerics.anchors,
-        channels,
-        key=jax.random.key(0) if key is None else key,
-        amplitudes="predicted" if predicted else "solved",
-        scales=ClippedScales() if predicted else BoundedScales(),
-        renderer=LocalRenderer(numerics.window) if local else DenseRenderer(),
-    )
+    """An encoder for so many fields, with fresh weights if it has any."""
+    make = _ENCODER_CHOICES.get(numerics.encoder)
+    if make is None:
+        make = chosen(Encoder, "encoder", numerics.encoder).from_numerics
+    return make(numerics, channels, key=jax.random.key(0) if key is None else key)
 
 
 def build_jets(
@@ -130,22 +115,17 @@ def build_jets(
     lengths: tuple[float, ...],
     encoder: Encoder | None = None,
 ) -> JetProvider:
+    """The derivative provider on a box of these sides; `encoder` replaces an untrained one."""
     filter = build_filter(numerics, len(lengths))
-    if numerics.jets == "spectral":
-        return SpectralJets(lengths, filter)
-    if numerics.jets == "finite-difference":
-        return FiniteDifferenceJets(lengths, filter)
-    renderer = {
-        "fourier": FourierRenderer(),
-        "local": LocalRenderer(numerics.window),
-        "dense": DenseRenderer(),
-    }[numerics.renderer]
+    provider = chosen(JetProvider, "derivative provider", numerics.jets)
+    if not issubclass(provider, SplatJets):
+        return provider(lengths=lengths, filter=filter)
     encoder = build_encoder(numerics, channels) if encoder is None else encoder
     return SplatJets(
         encoder=encoder,
         lengths=lengths,
         filter=filter,
-        renderer=renderer,
+        renderer=chosen(Renderer, "renderer", numerics.renderer).from_numerics(numerics),
         hold_geometry=numerics.hold_geometry,
     )
 
@@ -160,9 +140,7 @@ def build_physics(
 ) -> EmbeddedPhysics:
     """Φ of an equation with these numerics; `encoder` replaces an untrained one."""
     jets = build_jets(numerics, len(equation.fields), lengths=lengths, encoder=encoder)
-    # Finite differences live on the grid of the data; a coarser one would be another scheme.
-    working = numerics.working_grid and numerics.jets != "finite-difference"
-    return EmbeddedPhysics(equation, jets, dt, numerics.substeps, working)
+    return EmbeddedPhysics(equation, jets, dt, RK4(numerics.substeps), numerics.working_grid)
 
 
 def with_anchors(numerics: Numerics, anchors: int) -> Numerics:

@@ -1,4 +1,4 @@
-"""The embedded physics Φ: an equation on filtered jets, advanced by RK4 (paper, appendix B)."""
+"""The embedded physics Φ: an equation on filtered jets, advanced in time (paper, appendix B)."""
 
 from collections.abc import Callable
 
@@ -8,32 +8,38 @@ from jaxtyping import Array
 
 from .equation import Equation
 from .errors import SplatopError, check_field
-from .grid import Grid, as_number
-from .jets import JetProvider, SplatJets
+from .grid import as_number
+from .integrators import RK4, Integrator, as_integrator
+from .jets import JetProvider
 from .spectral import Field, resample
 from .stepper import Coefficients, Stepper
 
 
 class EmbeddedPhysics(Stepper):
-    """Φ(u) = Π_κ[RK4 of the equation on filtered jets over dt], re-encoding at every stage.
+    """Φ(u) = Π_κ[the equation on filtered jets, integrated over dt]; RK4 in the paper.
 
-    With `working_grid` the whole step runs on the coarsest grid that holds the filter's band
-    without aliasing it, which costs the same whatever the state's grid; without it, on the
-    state's own grid as in the paper. The two agree for states inside the band.
+    With `working_grid` the whole step runs on the coarsest grid that the jets can use without
+    aliasing into the filter's band, which costs the same whatever the state's grid; without it, on
+    the state's own grid as in the paper. The two agree for states inside the band.
     """
 
     equation: Equation
     jets: JetProvider
     dt: float = eqx.field(static=True, converter=as_number)
-    substeps: int = eqx.field(static=True, default=1)
+    integrator: Integrator = eqx.field(default=RK4(), converter=as_integrator)
     working_grid: bool = eqx.field(static=True, default=True)
 
     def __check_init__(self):
-        if not self.dt > 0 or self.substeps < 1:
-            raise SplatopError(
-                f"expected a positive time step and at least one substep, "
-                f"got dt={self.dt:g} and {self.substeps}"
-            )
+        if not self.dt > 0:
+            raise SplatopError(f"expected a positive time step, got dt={self.dt:g}")
+
+    @property
+    def substeps(self) -> int:
+        return self.integrator.substeps
+
+    @property
+    def embedded(self) -> "EmbeddedPhysics":
+        return self
 
     def __call__(self, u: Field, coefficients: Coefficients) -> Field:
         return self.advance(u, coefficients)
@@ -49,12 +55,11 @@ class EmbeddedPhysics(Stepper):
     ) -> Field:
         """One step; `forcing(u)` is added to du/dt, and gradients may be stopped around it.
 
-        A number of `substeps` other than the physics' own may be traced.
+        A number of `substeps` other than the integrator's own may be traced.
         """
         check_field(u, dims=len(self.jets.lengths), channels=len(self.equation.fields))
         points = tuple(u.shape[1:])
-        work = self.working_points(points) if self.working_grid else points
-        start = resample(u, work)
+        start = resample(u, self.working_points(points) if self.working_grid else points)
         jets = self.jets.for_step(start)
 
         def tendency(v: Field) -> Field:
@@ -62,8 +67,7 @@ class EmbeddedPhysics(Stepper):
             known = jax.lax.stop_gradient(known) if stop_gradient else known
             return known if forcing is None else known + forcing(v)
 
-        substeps = self.substeps if substeps is None else substeps
-        advanced = _rk4(tendency, start, self.dt / substeps, substeps)
+        advanced = self.integrator.advance(tendency, start, self.dt, substeps=substeps)
         return resample(self.jets.filter(advanced, self.jets.lengths), points)
 
     def tendency(self, u: Field, coefficients: Coefficients) -> Field:
@@ -78,47 +82,8 @@ class EmbeddedPhysics(Stepper):
         return tendency
 
     def working_points(self, points: tuple[int, ...]) -> tuple[int, ...]:
-        """The least grid on which nothing aliases into the filter's band.
+        """The least grid on which nothing aliases into the filter's band: the jets know it.
 
-        Products of the equation's degree need `(degree + 1)` times the band. A lattice of A anchors
-        mirrors mode k at A - k, which the grid must resolve to be told apart from k. On a coarse
-        state this can be finer than the state's own grid.
+        On a coarse state this can be finer than the state's own grid.
         """
-        band = self.jets.filter.band(Grid(points, self.jets.lengths))
-        degree = min(self.equation.degree, 3)
-        encoder = self.jets.encoder if isinstance(self.jets, SplatJets) else None
-        anchors = encoder.anchors if encoder is not None else (0,) * len(points)
-        return tuple(
-            max(_fast_size(int((degree + 1) * b) + 1), _fast_size(2 * (a - b) + 1), a)
-            for b, a in zip(band, anchors, strict=True)
-        )
-
-
-def _rk4(
-    tendency: Callable[[Field], Field], u: Field, h: float | Array, steps: int | Array
-) -> Field:
-    """The classical fourth-order Runge-Kutta method."""
-
-    def step(_, u):
-        k1 = tendency(u)
-        k2 = tendency(u + h / 2 * k1)
-        k3 = tendency(u + h / 2 * k2)
-        k4 = tendency(u + h * k3)
-        return u + h / 6 * (k1 + 2 * k2 + 2 * k3 + k4)
-
-    if isinstance(steps, int) and steps == 1:
-        return step(0, u)
-    return jax.lax.fori_loop(0, steps, step, u)
-
-
-def _fast_size(least: int) -> int:
-    """The next even size with only small prime factors."""
-    size = max(4, least + least % 2)
-    while True:
-        rest = size
-        for prime in (2, 3, 5):
-            while rest % prime == 0:
-                rest //= prime
-        if rest == 1:
-            return size
-        size += 2
+        return self.jets.working_points(points, self.equation.degree)

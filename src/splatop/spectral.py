@@ -5,6 +5,7 @@ import itertools
 import math
 from collections.abc import Sequence
 from functools import lru_cache
+from typing import Any
 
 import equinox as eqx
 import jax.numpy as jnp
@@ -35,6 +36,12 @@ def from_modes(modes: Array, points: tuple[int, ...]) -> Field:
 class Filter(eqx.Module):
     """A low-pass filter Π_κ: a weight on each wavenumber (cycles per unit length)."""
 
+    @classmethod
+    def from_numerics(cls, numerics: Any, dims: int) -> "Filter":
+        """The filter that `filter=<its registered name>` in the settings stands for: radial, with
+        the one cutoff of `numerics`."""
+        return cls(one_cutoff(numerics))  # pyright: ignore[reportCallIssue]
+
     @abc.abstractmethod
     def weights(self, wavenumbers: Sequence[np.ndarray]) -> np.ndarray: ...
 
@@ -55,6 +62,16 @@ class Filter(eqx.Module):
         return from_modes(to_modes(u) * weights, grid.points).astype(u.dtype)
 
 
+def one_cutoff(numerics: Any) -> float:
+    """The cutoff of a radial filter."""
+    if len(numerics.cutoff) != 1:
+        raise SplatopError(
+            f"expected one cutoff for the radial filter '{numerics.filter}', "
+            f"got {numerics.cutoff}: give one, or use filter=box"
+        )
+    return numerics.cutoff[0]
+
+
 class SharpFilter(Filter):
     """Keeps `|k| <= cutoff`, drops the rest (paper, appendix B)."""
 
@@ -73,6 +90,10 @@ class SmoothFilter(Filter):
     cutoff: float = eqx.field(static=True, converter=as_number)
     width: float = eqx.field(static=True, converter=as_number)
 
+    @classmethod
+    def from_numerics(cls, numerics, dims):
+        return cls(one_cutoff(numerics), numerics.rolloff)
+
     def weights(self, wavenumbers):
         excess = np.maximum(_radius(wavenumbers) - self.cutoff, 0.0)
         weight = np.exp(-((excess / self.width) ** 2))
@@ -90,6 +111,11 @@ class BoxFilter(Filter):
 
     cutoffs: tuple[float, ...] = eqx.field(static=True, converter=as_numbers)
     width: float = eqx.field(static=True, default=0.0, converter=as_number)
+
+    @classmethod
+    def from_numerics(cls, numerics, dims):
+        cutoffs = numerics.cutoff * (dims if len(numerics.cutoff) == 1 else 1)
+        return cls(tuple(cutoffs), numerics.rolloff)
 
     def weights(self, wavenumbers):
         if len(wavenumbers) != len(self.cutoffs):
@@ -110,6 +136,10 @@ class BoxFilter(Filter):
 
 class PassThrough(Filter):
     """No filter: keeps everything the grid resolves."""
+
+    @classmethod
+    def from_numerics(cls, numerics, dims):
+        return cls()
 
     def weights(self, wavenumbers):
         return np.ones(np.broadcast_shapes(*(k.shape for k in wavenumbers)))

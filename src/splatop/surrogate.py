@@ -11,7 +11,7 @@ from .errors import unknown_name
 from .operators import Conditioning, apply_network
 from .physics import EmbeddedPhysics
 from .spectral import Field
-from .stepper import Coefficients, Stepper
+from .stepper import Coefficients, Stepper, network_says
 
 COUPLINGS = ("parallel", "sequential", "rhs")
 
@@ -58,6 +58,23 @@ class Surrogate(Stepper):
         seen = u if self.coupling == "parallel" else physics
         return physics + self.correction(seen, coefficients)
 
+    @property
+    def scannable(self) -> bool:
+        return network_says(self.network, "scannable")
+
+    @property
+    def light_gradient(self) -> bool:
+        return network_says(self.network, "light_gradient")
+
+    @property
+    def embedded(self) -> EmbeddedPhysics:
+        return self.physics
+
+    @property
+    def loss_unit(self) -> Float[Array, "*members C"]:
+        """What errors are measured in while training: what Φ leaves to the network."""
+        return self.scale
+
     def correction(self, u: Field, coefficients: Coefficients) -> Field:
         """The neural operator's part, `N_θ(u; λ)`, in physical units."""
         shape = (-1,) + (1,) * (u.ndim - 1)
@@ -78,6 +95,18 @@ class ScaledOperator(Stepper):
     center: Float[Array, " C"]
     spread: Float[Array, " C"]
     conditioning: Conditioning | None = None
+
+    @property
+    def scannable(self) -> bool:
+        return network_says(self.network, "scannable")
+
+    @property
+    def light_gradient(self) -> bool:
+        return network_says(self.network, "light_gradient")
+
+    @property
+    def loss_unit(self) -> Float[Array, "*members C"]:
+        return self.spread
 
     def __call__(self, u: Field, coefficients: Coefficients) -> Field:
         shape = (-1,) + (1,) * (u.ndim - 1)

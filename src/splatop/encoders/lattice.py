@@ -52,6 +52,15 @@ class LatticeEncoder(Encoder):
                 f"width of {self.ratio:g} spacings, got {self.anchors}"
             )
 
+    @classmethod
+    def from_numerics(cls, numerics, channels, *, key) -> "LatticeEncoder":
+        return cls(numerics.anchors, numerics.kernel_width)
+
+    def carries(self, band: tuple[int, ...]) -> bool | None:
+        if self.anchors == "auto":
+            return None
+        return all(a > 2 * b for a, b in zip(self.anchors, band, strict=True))
+
     def __call__(self, u: Field) -> GaussianLattice:
         if self.anchors == "auto":
             return LatticeEncoder.for_field(u, self.ratio)(u)
@@ -59,7 +68,8 @@ class LatticeEncoder(Encoder):
         return self.fit(u)
 
     def fit(self, u: Field) -> GaussianLattice:
-        """The same for a fixed lattice, without refusing a constant field."""
+        """The Gaussians of `u` on a fixed lattice, also of a constant field, which `__call__`
+        refuses."""
         assert self.anchors != "auto"
         offset = jnp.mean(u, axis=range(1, u.ndim))
         amplitude = u - offset.reshape((-1,) + (1,) * (u.ndim - 1))

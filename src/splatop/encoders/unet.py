@@ -2,6 +2,7 @@
 
 import itertools
 import math
+from typing import Literal
 
 import equinox as eqx
 import jax
@@ -11,14 +12,16 @@ from jaxtyping import Array, Float, PRNGKeyArray
 from ..errors import SplatopError, unknown_name
 from ..gaussians import (
     BoundedScales,
+    ClippedScales,
     Gaussians,
     ScaleMap,
     gaussians_from_raw,
     geometry_outputs,
 )
-from ..render import DenseRenderer, PointRenderer
+from ..render import DenseRenderer, LocalRenderer, PointRenderer
 from ..spectral import Field, resample
 from .encoder import Encoder, check_frame, normalise
+from .reconstruction import batch_reconstruction_loss
 from .solve import LARGEST_DIRECT_SOLVE, RIDGE, solve_amplitudes
 
 # Hidden channels per level: 450k parameters in 2D and 1.33M in 3D for one channel, as the paper.
@@ -85,6 +88,33 @@ class UNetEncoder(Encoder):
         if self.amplitudes == "solved":
             gaussians = solve_amplitudes(gaussians, normalised, renderer=self.renderer, ridge=RIDGE)
         return gaussians.with_amplitude(gaussians.amplitude * std, gaussians.offset * std + mean)
+
+    @classmethod
+    def from_numerics(cls, numerics, channels, *, key, predicted: bool = False) -> "UNetEncoder":
+        # More than can be solved for are also too many to sum at every point.
+        many = math.prod(numerics.anchors) > LARGEST_DIRECT_SOLVE
+        local = numerics.renderer == "local" or many
+        return cls(
+            numerics.anchors,
+            channels,
+            key=key,
+            amplitudes="predicted" if predicted else "solved",
+            scales=ClippedScales() if predicted else BoundedScales(),
+            renderer=LocalRenderer(numerics.window) if local else DenseRenderer(),
+        )
+
+    @property
+    def learned(self) -> "_UNet":
+        return self.network
+
+    @property
+    def later_stages(self) -> Literal["encode", "solve", "increment"]:
+        return "solve" if self.solves_directly else "increment"
+
+    def reconstruction_loss(self, frames, shifts, *, sobolev=0.0, reconstruction="shifted"):
+        return batch_reconstruction_loss(
+            self, frames, shifts, sobolev=sobolev, reconstruction=reconstruction
+        )
 
     @property
     def solves_directly(self) -> bool:

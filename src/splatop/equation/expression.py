@@ -23,6 +23,8 @@ MAX_ORDER = 12
 MAX_INVERSES = 4
 MAX_WORK = 100_000  # factors looked at while one equation is multiplied out: half a second
 
+FUNCTIONS = ("sin", "cos", "exp", "tanh", "sqrt", "abs", "rsqrt", "sign")
+
 Exponent = int | Fraction
 
 
@@ -125,6 +127,12 @@ def operator(index: tuple[int, ...], laplacians: int, inverses: int) -> Derivati
 class Function:
     name: str
     argument: "Expression"
+
+    def __post_init__(self):
+        if self.name not in FUNCTIONS:
+            raise ExpressionError(
+                f"expected one of the functions {', '.join(FUNCTIONS)}, got {self.name!r}"
+            )
 
 
 @dataclass(frozen=True)

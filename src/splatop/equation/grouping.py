@@ -16,6 +16,7 @@ from .expression import (
     Function,
     Monomial,
     atoms,
+    check_exponent,
     coefficient_names,
     degree,
     monomial_atoms,
@@ -55,6 +56,16 @@ class ExpressionTerm(Term):
             (_products(m) for piece in pieces for side in piece for m, _ in side.monomials),
             default=0.0,
         )
+
+    def __check_init__(self):
+        # Parsing has bounded these already; a file may hold anything.
+        for piece in self.pieces:
+            if len(piece) != len(self.fields):
+                raise SplatopError(f"expected one expression per field in the term {self.name}")
+            for side in piece:
+                for monomial, _ in side.monomials:
+                    for _, exponent in monomial:
+                        check_exponent(exponent)
 
     @property
     def inner_coefficients(self) -> tuple[str, ...]:

@@ -12,6 +12,7 @@ from typing import Any
 from ..errors import SplatopError, unknown_name
 from .calculus import abs2, apply, collect_laplacians, differentiate, inverse_laplace, laplace
 from .expression import (
+    FUNCTIONS,
     MAX_ORDER,
     Coefficient,
     Coordinate,
@@ -28,7 +29,6 @@ from .expression import (
 )
 from .tokens import Source, Token
 from .unknown import UnknownPart, read_unknown
-from .values import FUNCTIONS
 from .vectors import Value, Vector, add, divide, dot, multiply, negative, raise_to, scalar, vector
 
 MAX_DEPTH = 40

@@ -25,8 +25,6 @@ from .expression import (
     atoms,
 )
 
-FUNCTIONS = ("sin", "cos", "exp", "tanh", "sqrt", "abs", "rsqrt", "sign")
-
 Lookup = Callable[[Atom], Any]
 
 

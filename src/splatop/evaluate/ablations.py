@@ -2,11 +2,10 @@
 
 import re
 from dataclasses import dataclass, fields, replace
+from typing import Any
 
-from ..encoders import Encoder, UNetEncoder
-from ..ensemble import Ensemble
+from ..encoders import Encoder
 from ..errors import SplatopError, unknown_name
-from ..jets import SplatJets
 from ..model import Model, ensemble_of
 from ..numerics import Numerics, build_encoder, build_physics, with_anchors
 from ..physics import EmbeddedPhysics
@@ -60,6 +59,14 @@ class OperatorAlone(Stepper):
 
     surrogate: Surrogate
 
+    @property
+    def scannable(self) -> bool:
+        return self.surrogate.scannable
+
+    @property
+    def light_gradient(self) -> bool:
+        return self.surrogate.light_gradient
+
     def __call__(self, u: Field, coefficients: Coefficients) -> Field:
         return u + self.surrogate.correction(u, coefficients)
 
@@ -72,7 +79,7 @@ def ablate(model: Model, ablation: Ablation) -> Model:
     """The model with the change, its weights kept."""
     if ablation.label is None:
         return model
-    if isinstance(model.stepper, Ensemble):
+    if model.spec.members > 1:
         return ensemble_of([ablate(one, ablation) for one in model.members])
     physics = model.physics
     if physics is None or model.spec.numerics is None:
@@ -89,27 +96,19 @@ def ablate(model: Model, ablation: Ablation) -> Model:
         dt=spec.dt,
         encoder=_encoder(physics, numerics, len(spec.fields)),
     )
-    stepper: Stepper = physics
-    if isinstance(model.stepper, Surrogate):
-        old = model.stepper
-        stepper = Surrogate(
-            physics,
-            old.network,
-            old.center,
-            old.spread,
-            old.scale,
-            old.conditioning,
-            spec.coupling,
-        )
-    elif ablation.without == "physics" or ablation.coupling is not None:
-        raise SplatopError(
-            f"expected a surrogate for '{ablation.label}', got physics alone: it has no operator"
-        )
     if ablation.without == "operator":
         return Model(replace(spec, kind="physics"), physics, model.record)
-    if ablation.without == "physics" and isinstance(stepper, Surrogate):
-        stepper = OperatorAlone(stepper)
-    return Model(spec, stepper, model.record)
+    if spec.kind == "physics":
+        if ablation.without == "physics" or ablation.coupling is not None:
+            raise SplatopError(
+                f"expected a surrogate for '{ablation.label}', got physics alone: it has no "
+                "operator"
+            )
+        return Model(spec, physics, model.record)
+    surrogate: Any = model.stepper
+    surrogate = replace(surrogate, physics=physics, coupling=spec.coupling)
+    alone = ablation.without == "physics"
+    return Model(spec, OperatorAlone(surrogate) if alone else surrogate, model.record)
 
 
 def _changed(numerics: Numerics, ablation: Ablation) -> Numerics:
@@ -133,10 +132,11 @@ def _encoder(physics: EmbeddedPhysics, numerics: Numerics, channels: int) -> Enc
     """The trained encoder, or a closed-form one for the new lattice."""
     if numerics.jets != "splat":
         return None
-    trained = physics.jets.encoder if isinstance(physics.jets, SplatJets) else None
-    if numerics.encoder == "lattice":
-        return build_encoder(numerics, channels)
-    if not isinstance(trained, UNetEncoder):
+    trained = physics.jets.gaussian_encoder
+    fresh = build_encoder(numerics, channels)
+    if not fresh.is_learned:
+        return fresh
+    if trained is None or not trained.is_learned:
         raise SplatopError(
             "expected a trained encoder for Gaussian derivatives, got a model that was trained "
             "with others: train one with `splatop train --set jets=splat`"

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from .problem import NOISY, Problem, carries, lattice_anchors
+from .problem import NOISY, Problem
 from .regression import PAPER_FRAMES
 from .uncertainty import LASTING, SLACK, Fit
 
@@ -51,12 +51,13 @@ def _about_frames(problem: Problem, method: str) -> list[Remark]:
     elif frames < _FEW_FRAMES:
         text = f"{frames} frames are few: the estimates rest on little data; pass more"
         found.append(Remark(text))
-    anchors = lattice_anchors(problem.jets)
-    if anchors and not carries(anchors, problem.spectrum.band):
+    encoder = problem.jets.gaussian_encoder
+    if encoder is not None and encoder.carries(problem.spectrum.band) is False:
         found.append(
             Remark(
-                f"{'x'.join(map(str, anchors))} Gaussians cannot carry the data, whose modes "
-                f"reach {max(problem.spectrum.band)}: use more than twice as many along each axis",
+                f"{'x'.join(map(str, encoder.anchors))} Gaussians cannot carry the data, whose "
+                f"modes reach {max(problem.spectrum.band)}: use more than twice as many along each "
+                "axis",
                 doubt=True,
             )
         )

@@ -10,14 +10,13 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array
 
-from ..encoders import LatticeEncoder
 from ..equation import Equation
 from ..errors import SplatopError, check_finite, unknown_name
 from ..etdrk4 import Scheme
 from ..grid import Grid
-from ..jets import FiniteDifferenceJets, JetProvider, SpectralJets, SplatJets
+from ..jets import JetProvider
 from ..physics import EmbeddedPhysics
-from ..spectral import BoxFilter, Filter
+from ..spectral import BoxFilter
 from .noise import Spectrum, measure, project
 
 # Above this relative noise, frames are not compared with one another.
@@ -186,21 +185,18 @@ def reduce(problem: Problem, *, margin: float | None = None) -> Reduced:
         for n, b in zip(full.points, problem.spectrum.band, strict=True)
     )
     cutoffs = tuple(b / length for b, length in zip(band, full.lengths, strict=True))
-    jets = _differentiating(problem.jets, BoxFilter(cutoffs), problem.spectrum.band)
+    jets = problem.jets.inside(problem.spectrum.band, BoxFilter(cutoffs))
     physics = EmbeddedPhysics(problem.equation, jets, problem.dt)
     # A velocity field widens the band as a product does, though its term is linear.
     points = tuple(
         min(n, max(m, 3 * b + 2))
         for n, m, b in zip(full.points, physics.working_points(full.points), band, strict=True)
     )
-    if isinstance(problem.jets, FiniteDifferenceJets):
-        points = full.points  # differences lose their accuracy on a coarser grid
-    spectral = isinstance(jets, SpectralJets)
     return Reduced(
         project(problem.frames, band, points),
         1 / np.where(problem.spectrum.scale > 0, problem.spectrum.scale, 1.0),
         double(jets),
-        Scheme(problem.equation, Grid(points, full.lengths), band) if spectral else None,
+        Scheme(problem.equation, Grid(points, full.lengths), band) if jets.is_spectral else None,
         band,
     )
 
@@ -209,26 +205,6 @@ def _rounded(band: float) -> int:
     """Up to a multiple of 4, or 8."""
     unit = 4 if band <= 16 else 8
     return unit * math.ceil(band / unit)
-
-
-def lattice_anchors(jets: JetProvider) -> tuple[int, ...]:
-    """The anchors of a lattice encoder, else nothing."""
-    encoder = jets.encoder if isinstance(jets, SplatJets) else None
-    return tuple(int(a) for a in encoder.anchors) if isinstance(encoder, LatticeEncoder) else ()
-
-
-def carries(anchors: tuple[int, ...], band: tuple[int, ...]) -> bool:
-    """Whether a lattice of that many Gaussians can represent the modes of a band."""
-    return all(a > 2 * b for a, b in zip(anchors, band, strict=True))
-
-
-def _differentiating(jets: JetProvider, filter: Filter, band: tuple[int, ...]) -> JetProvider:
-    """The provider with this filter. A lattice that carries the data's band differentiates it
-    exactly, as Fourier modes do at a tenth of the cost."""
-    anchors = lattice_anchors(jets)
-    if anchors and carries(anchors, band):
-        return SpectralJets(jets.lengths, filter)
-    return replace(jets, filter=filter)  # type: ignore[type-var]
 
 
 def double(module):

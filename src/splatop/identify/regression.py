@@ -1,6 +1,5 @@
 """Identification as in the paper (appendix E): a time difference regressed on derivatives."""
 
-from dataclasses import replace
 from functools import lru_cache
 from math import factorial
 
@@ -40,7 +39,7 @@ def regress(problem: Problem, acting: dict[str, np.ndarray]) -> Fit:
     """
     frames = problem.frames[0, : problem.length - 1 + problem.length % 2]
     weights = central_difference(len(frames)) / problem.dt
-    jets = replace(problem.jets, filter=PassThrough())  # type: ignore[type-var]
+    jets = problem.jets.with_filter(PassThrough())
     centre = jnp.asarray(frames[len(frames) // 2], jnp.float32)
     columns = columns_of(problem.equation, jets, centre, problem.unknown, problem.given)
     parts = {

@@ -20,6 +20,7 @@ from jax.lax import Precision
 from jaxtyping import Array, Float
 
 from ..errors import SplatopError
+from .linear import LinearMap, apply
 
 Hidden = Float[Array, "*N C last"]
 Waves = Float[Array, "*R C M"]
@@ -142,12 +143,10 @@ def _linear_along(axis: int):
             raise NotImplementedError("the matrix is a constant")
         return _linear_along(axis + 1)(matrix, z), True
 
-    linear = jax.custom_vjp(product)
-    linear.defvjp(
-        lambda matrix, z: (product(matrix, z), matrix),
-        lambda matrix, g: (jnp.zeros_like(matrix), product(matrix.T, g)),
+    linear = LinearMap(
+        lambda matrix, z: [product(matrix, z)], lambda matrix, g: [product(matrix.T, g)]
     )
-    return linear
+    return lambda matrix, z: apply(linear, [matrix], [z])[0]
 
 
 def _angles(mode_numbers: np.ndarray, points: int) -> np.ndarray:

@@ -1,20 +1,23 @@
 """The Fourier neural operator of the paper, with `pdequinox.arch.ClassicFNO`'s parameters."""
 
 import math
-from typing import Any
+from functools import lru_cache, partial
+from typing import Any, ClassVar
 
 import equinox as eqx
 import jax
 import jax.numpy as jnp
 import numpy as np
 import pdequinox as pdeqx
+from jax.custom_derivatives import SymbolicZero
 from jaxtyping import Array, Float, PRNGKeyArray
 
 from ..errors import SplatopError, check_field
 from ..spectral import Field
 from .batching import batch_in_pieces
 from .dft import analysis, check_modes, constant_mode, recall, synthesis
-from .kernels import activate, mix_channels, multiply_modes
+from .kernels import PLAIN, REVERSE, Kernels
+from .linear import LinearMap, apply
 
 
 class FiLM(eqx.Module):
@@ -53,7 +56,8 @@ class FNO(eqx.Module):
     Runs at any resolution that holds its modes. With `conditions`, the features of each block are
     modulated before its GELU: `z <- z (1 + s) + b`, with s and b affine in the condition.
     A zero projection (the default) makes the untrained network exactly zero. The same key draws
-    the same weights as in pdequinox. Derivatives are reverse mode only, and of first order.
+    the same weights as in pdequinox. Derivatives are of both modes, second ones in forward mode
+    only.
     """
 
     lifting_weight: Float[Array, "H C"]
@@ -63,6 +67,11 @@ class FNO(eqx.Module):
     projection_bias: Float[Array, " C"]
     modes: tuple[int, ...] = eqx.field(static=True)
     conditions: int = eqx.field(static=True)
+
+    # For steppers: no convolution that a compiled loop would slow down, and of the hidden fields
+    # only their few modes are kept for the gradient.
+    scannable: ClassVar[bool] = True
+    light_gradient: ClassVar[bool] = True
 
     def __init__(
         self,
@@ -148,7 +157,11 @@ class FNO(eqx.Module):
 
 
 def _evaluate(
-    network: FNO, u: Field, condition: Float[Array, " P"] | None, known: tuple[Array, ...] = ()
+    network: FNO,
+    u: Field,
+    condition: Float[Array, " P"] | None,
+    known: tuple[Array, ...] = (),
+    kernels: Kernels = PLAIN,
 ) -> tuple[Field, tuple[Array, ...]]:
     """The network's output and the transform of each block's input.
 
@@ -164,18 +177,19 @@ def _evaluate(
         if i == 0:
             # The lifting is pointwise and linear, so it commutes with the transform: it is applied
             # to the modes of u and folded into the block's weights, and its result never formed.
-            z = mix_channels(network.lifting_weight, z) + network.lifting_bias[:, None] * constant
+            lifted = kernels.mix_channels(network.lifting_weight, z)
+            z = lifted + network.lifting_bias[:, None] * constant
             bias = weight @ network.lifting_bias + bias
             weight = weight @ network.lifting_weight
-        z = multiply_modes(z, block.kernel_real, block.kernel_imag)
+        z = kernels.multiply_modes(z, block.kernel_real, block.kernel_imag)
         if block.film is not None and condition is not None:
             # Before the GELU everything is linear, so the modulation acts on modes and weights.
             scale, shift = block.film(condition)
             weight, bias = (1 + scale)[:, None] * weight, (1 + scale) * bias + shift
             z = (1 + scale)[:, None] * z
         # The bias is the mode of the constant; its gradient then comes with the transform's.
-        h = activate(synthesis(z + bias[:, None] * constant, points), weight, h)
-    h = mix_channels(network.projection_weight, h) + network.projection_bias[:, None]
+        h = kernels.activate(synthesis(z + bias[:, None] * constant, points), weight, h)
+    h = kernels.mix_channels(network.projection_weight, h) + network.projection_bias[:, None]
     return jnp.moveaxis(h, -2, 0), tuple(transforms)
 
 
@@ -189,30 +203,64 @@ def _forward(network, u, condition):
     return _evaluate(network, u, condition)
 
 
-@batch_in_pieces(_hidden_bytes)
-def _backward(network, u, condition, transforms, gradient):
-    def output(network, u, condition):
-        return _evaluate(network, u, condition, transforms)[0]
-
-    return jax.vjp(output, network, u, condition)[1](gradient)
-
-
-@jax.custom_vjp
+@jax.custom_jvp
 def _propagate(network: FNO, u: Field, condition: Float[Array, " P"] | None) -> Field:
     """Keeps the few modes of the hidden fields for the way back, and computes the fields again."""
     return _forward(network, u, condition)[0]
 
 
-def _propagate_forward(network, u, condition):
-    out, transforms = _forward(network, u, condition)
-    return out, (network, u, condition, transforms)
+@partial(_propagate.defjvp, symbolic_zeros=True)
+def _propagate_jvp(primals, tangents):
+    leaves, structure = jax.tree.flatten(primals)
+    moved = [not isinstance(t, SymbolicZero) for t in jax.tree.leaves(tangents)]
+    tangents = [t for t in jax.tree.leaves(tangents) if not isinstance(t, SymbolicZero)]
+    out, transforms = _forward(*primals)
+    if not tangents:
+        return out, jnp.zeros_like(out)
+    linear = _derivative(structure, tuple(moved), len(transforms))
+    return out, apply(linear, [*leaves, *transforms], tangents)[0]
 
 
-def _propagate_backward(saved, gradient):
-    return _backward(*saved, gradient)
+@lru_cache(maxsize=64)
+def _derivative(structure: Any, moved: tuple[bool, ...], blocks: int) -> LinearMap:
+    """The derivative in those arguments that move, as a map of their tangents.
 
+    Its first arguments are all leaves of network, state and condition, then the transforms of the
+    blocks' inputs.
+    """
+    count = len(moved)
 
-_propagate.defvjp(_propagate_forward, _propagate_backward)
+    def given(operands) -> tuple[Any, ...]:
+        """Network, state, condition and transforms."""
+        return (*jax.tree.unflatten(structure, operands[:count]), operands[count : count + blocks])
+
+    def output(operands, kernels: Kernels):
+        """The network's output as a function of what moves, and the latter's values."""
+        *_, transforms = given(operands)
+
+        def function(*own):
+            values = iter(own)
+            leaves = [next(values) if m else x for m, x in zip(moved, operands, strict=False)]
+            known = tuple(transforms) if kernels is REVERSE else ()
+            network, u, condition = jax.tree.unflatten(structure, leaves)
+            return _evaluate(network, u, condition, known, kernels)[0]
+
+        return function, [x for m, x in zip(moved, operands, strict=False) if m]
+
+    def sample_bytes(*operands) -> int:
+        return _hidden_bytes(*given(operands))
+
+    @batch_in_pieces(sample_bytes)
+    def forward(*operands):
+        function, own = output(operands, PLAIN)
+        return [jax.jvp(function, own, list(operands[count + blocks :]))[1]]
+
+    @batch_in_pieces(sample_bytes)
+    def transpose(*operands):
+        function, own = output(operands, REVERSE)
+        return list(jax.vjp(function, *own)[1](operands[-1]))
+
+    return LinearMap(forward, transpose)
 
 
 def _layers_of(model: Any, conditions: int):

@@ -1,4 +1,5 @@
-"""The two halves of a Fourier block, with derivatives written out where that saves time.
+"""The two halves of a Fourier block, with reverse-mode derivatives written out where that saves
+time. `PLAIN` are the same functions without them, which forward mode differentiates as they are.
 
 The channel axis is the second from the end. It is short (six in the paper), so a matrix over the
 channels is a sum of multiples of the channels: the compiler fuses it with what follows, which it
@@ -6,6 +7,8 @@ does not do with a matrix product. Beyond 32 channels the matrix product is the 
 """
 
 import math
+from collections.abc import Callable
+from typing import NamedTuple
 
 import jax
 import jax.numpy as jnp
@@ -79,6 +82,10 @@ def activate(s: Out, weight: Float[Array, "O I"], h: Into) -> Out:
 
     What is kept for the way back are the inputs, which are in memory anyway.
     """
+    return _activate(s, weight, h)
+
+
+def _activate(s: Out, weight: Float[Array, "O I"], h: Into) -> Out:
     a = s + _mix(weight, h)
     # The tanh form of GELU is a sigmoid; ending in a division keeps XLA from computing it again
     # for each of its uses.
@@ -119,3 +126,13 @@ def _total(terms) -> Array:
     for term in rest:
         first = first + term
     return first
+
+
+class Kernels(NamedTuple):
+    multiply_modes: Callable
+    mix_channels: Callable
+    activate: Callable
+
+
+REVERSE = Kernels(multiply_modes, mix_channels, activate)
+PLAIN = Kernels(lambda z, real, imag: _multiply_forward(z, real, imag)[0], _mix, _activate)

@@ -23,6 +23,10 @@ class FourierRenderer(Renderer):
     those modes: nothing is truncated, and the cost does not depend on the grid.
     """
 
+    @property
+    def in_modes(self) -> bool:
+        return True
+
     def __call__(
         self,
         splats: Splats,

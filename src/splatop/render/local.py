@@ -41,6 +41,10 @@ class LocalRenderer(PointRenderer):
 
     window: int = eqx.field(static=True, default=4)
 
+    @classmethod
+    def from_numerics(cls, numerics) -> "LocalRenderer":
+        return cls(numerics.window)
+
     def __call__(
         self,
         splats: Splats,

@@ -2,6 +2,7 @@
 
 import abc
 from collections.abc import Iterable
+from typing import Any
 
 import equinox as eqx
 import jax.numpy as jnp
@@ -19,6 +20,16 @@ Rendered = dict[Derivative, Field]
 
 class Renderer(eqx.Module):
     """Splats to filtered derivatives on a grid, in physical units."""
+
+    @classmethod
+    def from_numerics(cls, numerics: Any) -> "Renderer":
+        """The renderer that `renderer=<its registered name>` in the settings stands for."""
+        return cls()
+
+    @property
+    def in_modes(self) -> bool:
+        """Whether it renders the modes inside the filter's band (`fourier_modes`) and no others."""
+        return False
 
     @abc.abstractmethod
     def __call__(

@@ -33,7 +33,7 @@ from .devices import (
 )
 
 COLUMNS = ("stage", "step", "loss", "learning_rate", "gradient_norm")
-# A loss this many times its first value, or the usual one, will not come back.
+# A loss this many times its first value, or the typical one, will not come back.
 EXPLODED = 1e8
 
 
@@ -57,8 +57,9 @@ class Stage:
     arrays of the model that the optimiser may touch, the others stay outside of it. For a
     diagnosis, `describe(step)` says where a batch came from and `examine(model, batch)` what is
     wrong with it. With several `members`, every array of model and batches has the member as its
-    first axis, and each member is trained as if it were alone. `usual` is the size of a loss on
-    typical data: the first batch may be of states in which nothing happens.
+    first axis, and each member is trained as if it were alone. `typical_loss` is a
+    loss that training may begin with: the first batch's own may be far smaller, if nothing happens
+    in it.
     """
 
     name: str
@@ -72,7 +73,7 @@ class Stage:
     examine: Callable[[Any, Any], str] = lambda model, batch: ""
     placement: Placement = field(default_factory=single_device)
     members: int = 1
-    usual: float = 0.0
+    typical_loss: float = 0.0
 
 
 def run_stage(
@@ -120,7 +121,9 @@ def run_stage(
         for step, batch in zip(range(first, stage.steps), batches, strict=False):
             state, loss, norm = update(rest, state, stage.placement.split(batch))
             losses, norms = _by_member(stage, loss), _by_member(stage, norm)
-            start_loss = np.maximum(losses, stage.usual) if start_loss is None else start_loss
+            start_loss = (
+                np.maximum(losses, stage.typical_loss) if start_loss is None else start_loss
+            )
             loss, norm = float(losses.mean()), float(norms.mean())
             finite = math.isfinite(loss) and math.isfinite(norm)
             if not finite or (losses > EXPLODED * start_loss).any():

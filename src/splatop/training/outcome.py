@@ -14,7 +14,7 @@ import numpy as np
 from ..data import Trajectories, part
 from ..identify import identify_trajectories
 from ..stepper import Coefficients, Stepper
-from .problem import MOST_DECIDING
+from .loaded import MOST_DECIDING
 from .stages import Session
 
 # The operator must lower the rollout error by this part of it, and by more than float32 rounding

@@ -2,7 +2,7 @@
 
 import math
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import equinox as eqx
@@ -11,16 +11,19 @@ import jax.numpy as jnp
 import numpy as np
 
 from ..benchmarks import get_benchmark
+from ..description import describe
+from ..encoders import Encoder
 from ..equation import Equation
 from ..errors import SplatopError
 from ..identify import identify_trajectories
 from ..model import FNO_OPERATOR, OWN_OPERATOR, ModelSpec, build_model
 from ..numerics import Numerics, build_encoder, paper_numerics
 from ..operators import Conditioning, apply_network
+from ..registry import name_of
 from ..spectral import Field
 from ..stepper import Stepper
 from ..tune import choose_numerics
-from .problem import Loaded
+from .loaded import Loaded
 from .settings import Settings
 
 Say = Callable[[str], None]
@@ -85,15 +88,19 @@ def prepare(
     say: Say = lambda _: None,
     *,
     operator: Callable[..., Field] | None = None,
+    encoder: Encoder | None = None,
 ) -> Prepared:
     """Identify what is unknown, choose the numerics, measure the data.
 
-    A user's own `operator` takes the place of the FNO in a surrogate.
+    A user's own `operator` takes the place of the FNO in a surrogate, `encoder` that of the one
+    that the numerics name.
     """
     if operator is None:
         _check_modes(loaded, settings)
     else:
         _check_operator(operator, loaded, settings)
+    if encoder is not None:
+        _check_encoder(encoder, loaded, settings)
     frames = loaded.sample_frames()
     axes = (0, *range(2, frames.ndim))
     center = np.zeros(frames.shape[1])
@@ -120,6 +127,9 @@ def prepare(
             )
             numerics, reasons = tuned.numerics, tuned.reasons
         numerics = settings.refine(numerics, loaded.grid.dims)
+        if encoder is not None:
+            name = name_of(type(encoder)) or ""
+            numerics = replace(numerics, encoder=name, anchors=tuple(encoder.anchors))
         _check_anchors(loaded, settings, numerics)
         for reason in reasons:
             say(reason)
@@ -145,8 +155,9 @@ def prepare(
         modes=settings.modes,
         blocks=settings.blocks,
         tenfold=settings.tenfold,
-        operator=FNO_OPERATOR if operator is None else OWN_OPERATOR,
+        operator=FNO_OPERATOR if operator is None else name_of(type(operator)) or OWN_OPERATOR,
         origin=loaded.grid.origin,
+        terms=loaded.terms,
     )
     return Prepared(
         spec,
@@ -199,6 +210,30 @@ def _check_operator(operator: Callable[..., Field], loaded: Loaded, settings: Se
         shape = (len(loaded.equation.fields), *loaded.points_at(points))
         u = jax.ShapeDtypeStruct(shape, jnp.float32)
         eqx.filter_eval_shape(apply_network, operator, u, None)
+    if name_of(type(operator)) is not None:
+        describe(operator)  # what cannot be saved is refused before it is trained
+
+
+def _check_encoder(encoder: Encoder, loaded: Loaded, settings: Settings) -> None:
+    """Refuse an encoder that cannot be used or saved, before it is trained."""
+    if settings.model not in ("surrogate", "physics"):
+        raise SplatopError(
+            f"expected an own encoder for embedded physics, got one for model={settings.model}: "
+            "leave out one of the two"
+        )
+    for name in ("jets", "encoder", "anchors"):
+        held = getattr(settings, name)
+        if held is not None and (name, held) != ("jets", "splat"):
+            raise SplatopError(
+                f"expected the encoder itself or the setting {name}, got both ({name}={held}): "
+                "leave out one of the two"
+            )
+    describe(encoder)
+    if len(encoder.anchors) != loaded.grid.dims:
+        raise SplatopError(
+            f"expected an encoder for {loaded.grid.dims}D data, got one with anchors "
+            f"{encoder.anchors}"
+        )
 
 
 def _identify(
@@ -239,13 +274,16 @@ def _identify(
 
 
 def fresh_stepper(
-    prepared: Prepared, settings: Settings, *, operator: Callable[..., Field] | None = None
+    prepared: Prepared,
+    settings: Settings,
+    *,
+    operator: Callable[..., Field] | None = None,
+    encoder: Encoder | None = None,
 ) -> Stepper:
     """The model before training: seeded weights, the data's statistics."""
     spec = prepared.spec
     encoder_key, network_key = jax.random.split(jax.random.key(settings.seed))
-    encoder = None
-    if spec.numerics is not None:
+    if spec.numerics is not None and encoder is None:
         encoder = build_encoder(spec.numerics, len(spec.fields), key=encoder_key)
     conditioning = None
     if spec.conditioned:

@@ -1,62 +1,31 @@
 """What is to be learned: an equation, what is known of it, and where its data come from."""
 
-import abc
 import hashlib
-import math
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass, field, replace
-from functools import cached_property
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-import jax.numpy as jnp
 import numpy as np
 
-from ..benchmarks import Benchmark, get_benchmark
-from ..data import (
-    ArrayTrajectories,
-    Split,
-    Trajectories,
-    generate,
-    generate_to_file,
-    in_memory,
-    open_trajectories,
-    part,
-    roughest_frames,
-    split,
-    spread_frames,
-)
+from ..benchmarks import get_benchmark
+from ..data import ArrayTrajectories, Trajectories, in_memory, open_trajectories, split
+from ..description import build
 from ..equation import Equation, parse_equation, split_coefficients
 from ..errors import SplatopError
-from ..grid import Grid
-from ..spectral import resample
-from .settings import FULL, Settings
+from .loaded import FileProblem, GeneratedProblem, Loaded
+from .settings import Settings
 
-# Data sets beyond this are written to disk and read window by window.
-IN_MEMORY = 4 * 2**30
-# The name that they begin with there.
-SCRATCH = ".splatop-train"
-# Dense enough in time: fronts steepen and fade again, and the steepest decides the band.
-SAMPLED_MOMENTS = 13
-# Of a user's data, the roughest frames of all as well.
-ROUGHEST = 4
-# Trajectories of a benchmark beyond those of training, to decide on the operator and to report on.
-HELD_OUT_GENERATED = 3
-# As many trajectories at most decide on the operator.
-MOST_DECIDING = 4
-# What such trajectories are called in a configuration.
+# What trajectories at hand, which no file holds, are called in a configuration.
 _AT_HAND = re.compile(r" of shape \(.*\), sha256 [0-9a-f]{16}$")
-# A coarse grid for a user's data keeps all but this part of its amplitude, and this many points
-# per kept mode: two to hold it, a third for its products.
-_COARSE_TAIL = 1e-4
-_COARSEST = 3
 
 
 @dataclass(frozen=True)
 class Problem:
     """A benchmark by name, or data with an equation as text.
 
+    `terms` is the description of an equation whose terms have no text, which then only shows it.
     `data` is a file, opened with the arguments `reading`, or trajectories at hand already.
     `hold_out` of its trajectories, the last ones, are kept from training (`data.split` has the
     rule).
@@ -68,6 +37,7 @@ class Problem:
     coefficients: Mapping[str, float] = field(default_factory=dict)
     hold_out: int | None = None
     reading: Mapping[str, Any] = field(default_factory=dict)
+    terms: Any = None
 
     def __post_init__(self):
         if self.benchmark is not None and self.hold_out is not None:
@@ -95,6 +65,7 @@ class Problem:
             "coefficients": dict(self.coefficients),
             "hold_out": self.hold_out,
             "reading": dict(self.reading),
+            **({} if self.terms is None else {"terms": self.terms}),
         }
 
     def load(self, settings: Settings, scratch: Path) -> "Loaded":
@@ -136,223 +107,12 @@ def _named(data: str | Trajectories | None) -> str | None:
     return f"{data.source} of shape {data.shape}, sha256 {digest.hexdigest()[:16]}"
 
 
-class Loaded(abc.ABC):
-    """The problem with its data at hand: `known` coefficients, `unknown` ones, and trajectories."""
-
-    equation: Equation
-    equation_text: str
-    known: Mapping[str, float]
-    unknown: tuple[str, ...]
-    benchmark: str | None
-    grid: Grid
-    dt: float
-    size: tuple[int, int]  # trajectories that are trained on, and frames of each
-    in_time: bool  # whether held-out data are later frames of the training trajectories themselves
-    decides_on_reported: bool  # whether there are too few data to decide on others
-
-    @abc.abstractmethod
-    def deciding(self, points: int) -> Trajectories:
-        """What decides whether an operator is kept, on the grid of `points`."""
-
-    @abc.abstractmethod
-    def reported(self) -> Trajectories:
-        """What the model is reported on; its attribute `held_out` says whether training saw it."""
-
-    @abc.abstractmethod
-    def at(self, points: int) -> Trajectories:
-        """The training data on a coarser grid, about `points` per axis (0: the data's own)."""
-
-    @abc.abstractmethod
-    def points_at(self, points: int) -> tuple[int, ...]:
-        """The points per axis of that grid."""
-
-    @abc.abstractmethod
-    def store(self, points: int) -> None:
-        """Write the data of a grid to disk if they do not fit memory, for all processes."""
-
-    @abc.abstractmethod
-    def sample_frames(self) -> np.ndarray:
-        """Frames `(n, C, *N)` of the data's own grid, from all of the training data, also where
-        settings train on a part of them."""
-
-
-class GeneratedProblem(Loaded):
-    """A benchmark: the reference solver makes the data of each grid when it is asked for."""
-
-    def __init__(self, benchmark: Benchmark, settings: Settings, scratch: Path):
-        if settings.points is not None:
-            benchmark = benchmark.with_points(settings.points)
-        self._benchmark, self._settings, self._scratch = benchmark, settings, scratch
-        self.equation, self.equation_text = benchmark.equation, benchmark.equation_text
-        self.known = dict(benchmark.coefficients)
-        self.unknown = tuple(benchmark.coefficient_ranges)
-        self.benchmark = benchmark.name
-        self.grid, self.dt = benchmark.grid, benchmark.dt
-        count, steps = self._size(self._points(settings.phases[0][0]))
-        self.size = count, steps + 1
-        self.in_time = self.decides_on_reported = False
-        self._latest: tuple[int, Trajectories] | None = None
-
-    def deciding(self, points: int) -> Trajectories:
-        return self._beyond(self._points(points), 0, "held out to decide on the operator")
-
-    def reported(self) -> Trajectories:
-        return self._reported
-
-    @cached_property
-    def _reported(self) -> Trajectories:
-        return self._beyond(self._benchmark.points, HELD_OUT_GENERATED, "held out")
-
-    def _beyond(self, points: int, first: int, why: str) -> Trajectories:
-        """Trajectories of the training split that no phase of the training draws."""
-        count, frames = self.size
-        held = generate(
-            self._benchmark,
-            split="train",
-            trajectories=HELD_OUT_GENERATED,
-            steps=frames - 1,
-            points=points,
-            seed=self._settings.seed_of_data,
-            first=count + first,
-        )
-        which = f"{HELD_OUT_GENERATED} trajectories beyond those of training"
-        return part(held, which=which, why=why, held_out=True)
-
-    def at(self, points: int) -> Trajectories:
-        if self._latest is None or self._latest[0] != points:
-            self._latest = (points, self._generate(points))
-        return self._latest[1]
-
-    def store(self, points: int) -> None:
-        if not self._fits_memory(self._points(points)):
-            self.at(points)
-
-    def _points(self, points: int) -> int:
-        return points if points and points < self._benchmark.points else self._benchmark.points
-
-    def points_at(self, points: int) -> tuple[int, ...]:
-        return (self._points(points),) * self._benchmark.dims
-
-    def _size(self, points: int) -> tuple[int, int]:
-        """Trajectories and steps of a grid's data.
-
-        A later phase gets no more trajectories than its windows can come from: solving all of them
-        again on a fine grid for a short finish would take longer than the training.
-        """
-        count, steps = self._benchmark.size("train")
-        count = self._settings.trajectories or count
-        steps = self._settings.data_steps or steps
-        first, *later = self._settings.phases
-        if points != self._points(first[0]):
-            windows = self._settings.batch * sum(n for p, n in later if self._points(p) == points)
-            each = max(1, steps + 1 - self._settings.horizon)
-            count = min(count, max(8, 2 * math.ceil(windows / each)))
-        return count, steps
-
-    def _fits_memory(self, points: int) -> bool:
-        count, steps = self._size(points)
-        frame = len(self._benchmark.fields) * points**self._benchmark.dims
-        return 4 * count * (steps + 1) * frame <= IN_MEMORY
-
-    def _generate(self, points: int) -> Trajectories:
-        points = self._points(points)
-        count, steps = self._size(points)
-        sizes: dict[str, Any] = {
-            "trajectories": count,
-            "steps": steps,
-            "points": points,
-            "seed": self._settings.seed_of_data,
-        }
-        if self._fits_memory(points):
-            return generate(self._benchmark, split="train", **sizes)
-        path = self._scratch / f"{SCRATCH}-{points}.h5"
-        if not path.exists():
-            self._scratch.mkdir(parents=True, exist_ok=True)
-            generate_to_file(self._benchmark, path, split="train", **sizes)
-        return open_trajectories(path)
-
-    def sample_frames(self) -> np.ndarray:
-        count = min(4, self._settings.trajectories or 4)
-        sample = generate(
-            self._benchmark,
-            split="train",
-            trajectories=count,
-            seed=self._settings.seed_of_data,
-        )
-        return spread_frames(sample, SAMPLED_MOMENTS)
-
-
-class FileProblem(Loaded):
-    """A user's data with the equation they wrote."""
-
-    def __init__(
-        self,
-        equation: Equation,
-        text: str,
-        known: Mapping[str, float],
-        parts: Split,
-        settings: Settings,
-    ):
-        self.equation, self.equation_text, self.known = equation, text, dict(known)
-        self.unknown = tuple(name for name in equation.coefficient_names if name not in known)
-        self.benchmark = None
-        self.grid, self.dt = parts.training.grid, parts.training.dt
-        self.in_time, self.decides_on_reported = parts.in_time, parts.validation is None
-        self._parts = parts
-        self._data = _cut(parts.training, settings.trajectories, settings.data_steps)
-        self.size = self._data.trajectories, self._data.frames
-
-    def at(self, points: int) -> Trajectories:
-        return self._on(self._data, points)
-
-    def deciding(self, points: int) -> Trajectories:
-        return self._on(self._parts.deciding, points, most=MOST_DECIDING)
-
-    def reported(self) -> Trajectories:
-        return self._parts.reported
-
-    def _on(self, data: Trajectories, points: int, *, most: int | None = None) -> Trajectories:
-        there = self.points_at(points)
-        return data if there == self.grid.points else coarsened(data, there, most=most)
-
-    def points_at(self, points: int) -> tuple[int, ...]:
-        """No axis gets coarser than what holds the data, and none where little would be saved."""
-        own = self.grid.points
-        if points == FULL or points >= max(own) or self.grid.dims == 1:
-            return own
-        least = [max(points, _COARSEST * (band + 1)) for band in self._band]
-        coarse = tuple(min(n, m + m % 2) for n, m in zip(own, least, strict=True))
-        return coarse if 2 * math.prod(coarse) <= math.prod(own) else own
-
-    @cached_property
-    def _band(self) -> tuple[int, ...]:
-        frames = self.sample_frames()
-        energy = np.abs(np.fft.fftn(frames, axes=range(2, frames.ndim))) ** 2
-        return tuple(
-            _highest_mode(energy.sum(axis=tuple(a for a in range(energy.ndim) if a != axis)))
-            for axis in range(2, energy.ndim)
-        )
-
-    def store(self, points: int) -> None:
-        pass  # a file is where it is
-
-    def sample_frames(self) -> np.ndarray:
-        data = self._parts.training
-        return np.concatenate(
-            [spread_frames(data, SAMPLED_MOMENTS), roughest_frames(data, ROUGHEST)]
-        )
-
-
-def _highest_mode(energy: np.ndarray) -> int:
-    """The mode along one axis up to which all but `_COARSE_TAIL` of the amplitude lies."""
-    modes = np.abs(np.fft.fftfreq(len(energy), 1 / len(energy)))
-    allowed = _COARSE_TAIL**2 * energy.sum()
-    return next(b for b in range(len(energy)) if energy[modes > b].sum() <= allowed)
-
-
 def _load_data(problem: Problem, data: Trajectories, settings: Settings) -> FileProblem:
     assert problem.equation_text is not None
-    equation = parse_equation(problem.equation_text, dims=data.grid.dims, fields=data.fields)
+    if problem.terms is None:
+        equation = parse_equation(problem.equation_text, dims=data.grid.dims, fields=data.fields)
+    else:
+        equation = _described(problem.terms, data)
     known, _ = split_coefficients(equation, problem.coefficients)
     parts = split(in_memory(data), problem.hold_out)
     frames = parts.training.frames
@@ -363,35 +123,21 @@ def _load_data(problem: Problem, data: Trajectories, settings: Settings) -> File
             f"ones, or set horizon={max(1, frames - 1)}"
         )
     equation = equation.placed_at(data.grid.origin)
-    return FileProblem(equation, problem.equation_text, known, parts, settings)
+    return FileProblem(equation, problem.equation_text, known, parts, settings, problem.terms)
 
 
-def _cut(data: Trajectories, trajectories: int | None, steps: int | None) -> Trajectories:
-    """The first trajectories, and the first steps of them, where settings ask for fewer."""
-    count = min(trajectories or data.trajectories, data.trajectories)
-    frames = min((steps or data.frames) + 1, data.frames)
-    if (count, frames) == (data.trajectories, data.frames):
-        return data
-    which = f"{count} trajectories of {frames} frames"
-    return part(data, slice(0, count), slice(0, frames), which=which, held_out=False)
-
-
-def coarsened(
-    data: Trajectories, points: tuple[int, ...], *, most: int | None = None
-) -> ArrayTrajectories:
-    """Band-limited copies of all frames on a coarser grid, of the first `most` trajectories, in
-    memory."""
-    count = min(most or data.trajectories, data.trajectories)
-    array = np.empty((count, data.frames, len(data.fields), *points), np.float32)
-    for b in range(count):
-        frames = jnp.asarray(data.window(b, 0, data.frames))
-        flat = resample(frames.reshape(-1, *frames.shape[2:]), points)
-        array[b] = np.asarray(flat).reshape(array.shape[1:])
-    return ArrayTrajectories(
-        array,
-        replace(data.grid, points=points),
-        dt=data.dt,
-        fields=data.fields,
-        coefficients={name: values[:count] for name, values in data.coefficients.items()},
-        attributes=data.attributes,
-    )
+def _described(terms: Any, data: Trajectories) -> Equation:
+    """The equation that a description stands for, if it is one of the data's fields."""
+    equation = build(terms, {})
+    if not isinstance(equation, Equation) or set(equation.fields) != set(data.fields):
+        held = getattr(equation, "fields", type(equation).__name__)
+        raise SplatopError(
+            f"expected an equation of the fields {', '.join(data.fields)}, which the data have, "
+            f"got one of {held}"
+        )
+    if equation.fields != tuple(data.fields):
+        raise SplatopError(
+            f"expected fields in the order of the data, {', '.join(data.fields)}, got "
+            f"{', '.join(equation.fields)}: terms of your own rely on it"
+        )
+    return equation

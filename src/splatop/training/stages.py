@@ -12,22 +12,17 @@ import numpy as np
 import optax
 
 from ..data import Trajectories, WindowSampler
-from ..encoders import UNetEncoder
+from ..encoders import Encoder
 from ..ensemble import member
 from ..physics import EmbeddedPhysics
 from ..stepper import Stepper
-from ..surrogate import Surrogate, residual_scale
+from ..surrogate import residual_scale
 from .checkpoints import Checkpoints
 from .devices import Placement, member_placement, placement
+from .loaded import Loaded
 from .loop import Reporter, Stage, only, run_stage, warmup_cosine
-from .losses import (
-    batch_reconstruction_loss,
-    batch_rollout_loss,
-    worst_frame,
-    worst_prediction,
-)
+from .losses import batch_rollout_loss, worst_frame, worst_prediction
 from .prepare import Prepared, Say
-from .problem import Loaded
 from .run_folder import HISTORY
 from .settings import Settings
 
@@ -66,11 +61,15 @@ def _together(streams: list[Iterator[Any]]) -> Iterator[Any]:
         yield parts[0] if len(parts) == 1 else jax.tree.map(lambda *own: np.stack(own), *parts)
 
 
-def learned_encoder(stepper: Stepper) -> UNetEncoder | None:
+def learned_encoder(stepper: Stepper) -> Encoder | None:
     """The encoder that stage 1 trains, if the physics has one."""
-    physics = stepper.physics if isinstance(stepper, Surrogate) else stepper
-    encoder = getattr(getattr(physics, "jets", None), "encoder", None)
-    return encoder if isinstance(encoder, UNetEncoder) else None
+    encoder = _encoder_of(stepper)
+    return encoder if encoder is not None and encoder.is_learned else None
+
+
+def _encoder_of(stepper: Stepper) -> Encoder | None:
+    physics = stepper.embedded
+    return None if physics is None else physics.jets.gaussian_encoder
 
 
 def train_encoder(stepper: Stepper, session: Session) -> Stepper:
@@ -92,15 +91,15 @@ def train_encoder(stepper: Stepper, session: Session) -> Stepper:
             shift = rng.random((len(batch.windows), loaded.grid.dims), np.float32)
             frames = batch.windows[:, 0]
             if settings.reconstruction == "shifted":
-                frames = np.stack([_turned(frame, rng) for frame in frames])
+                frames = np.stack([_mirrored(frame, rng) for frame in frames])
             yield frames, shift
 
     def batches(first: int, stop: int) -> Iterator[Any]:
         return _together([stream(sampler, first, stop) for sampler in samplers])
 
     def loss(model, batch):
-        value = batch_reconstruction_loss(
-            model, *batch, sobolev=settings.sobolev, reconstruction=settings.reconstruction
+        value = model.reconstruction_loss(
+            *batch, sobolev=settings.sobolev, reconstruction=settings.reconstruction
         )
         return value, value
 
@@ -115,7 +114,7 @@ def train_encoder(stepper: Stepper, session: Session) -> Stepper:
         settings.encoder_steps,
         loss,
         batches,
-        only(encoder, lambda e: e.network),
+        only(encoder, lambda e: e.learned),
         _optimiser(optax.adamw(schedule), settings.clip),
         schedule,
         lambda step: f"of frames {samplers[0].pairs(step).tolist()} (trajectory, frame)",
@@ -123,13 +122,14 @@ def train_encoder(stepper: Stepper, session: Session) -> Stepper:
         session.placement(settings.encoder_batch),
         settings.members,
     )
-    return eqx.tree_at(learned_encoder, stepper, session.run(stage, encoder))
+    return eqx.tree_at(_encoder_of, stepper, session.run(stage, encoder))
 
 
-def _turned(frame: np.ndarray, rng: np.random.Generator) -> np.ndarray:
-    """The frame mirrored, turned and negated at random, which Gaussians hold as well as before.
+def _mirrored(frame: np.ndarray, rng: np.random.Generator) -> np.ndarray:
+    """The frame with its axes reversed, exchanged and its sign flipped, each at random.
 
-    A few hundred trajectories are a few hundred independent samples, which a network remembers.
+    Gaussians represent such a frame as well as the original. The frames of a few hundred
+    trajectories are too few and too similar: without this a network learns them by heart.
     """
     axes = np.arange(1, frame.ndim)
     frame = np.flip(frame, tuple(int(axis) for axis in axes if rng.random() < 0.5))
@@ -142,14 +142,14 @@ def train_operator(stepper: Any, session: Session) -> Any:
     """Stage 2: the network alone, by rollouts of H steps; the encoder stays frozen."""
     loaded, prepared, settings = session.loaded, session.prepared, session.settings
     data = loaded.at(settings.phases[0][0])
-    if isinstance(stepper, Surrogate):
+    if stepper.embedded is not None:
         scale = jnp.ones_like(stepper.scale)
         if settings.residual_scaling:
-            scale = _measured_residual(stepper.physics, data, session)
+            scale = _measured_residual(stepper.embedded, data, session)
             session.say(f"residual of the physics: {float(jnp.max(scale)):.2e} per step")
         stepper = eqx.tree_at(lambda s: s.scale, stepper, scale)
-    unit = stepper.scale if isinstance(stepper, Surrogate) else stepper.spread
-    usual = float(jnp.mean(unit**2)) if settings.residual_scaling else 0.0
+    # What the plain loss is at the start on typical data.
+    typical_loss = float(jnp.mean(stepper.loss_unit**2)) if settings.residual_scaling else 0.0
     samplers: dict[int, list[WindowSampler]] = {}
 
     def samplers_at(points: int) -> list[WindowSampler]:
@@ -175,8 +175,7 @@ def train_operator(stepper: Any, session: Session) -> Any:
                 yield from _together([stream(s, begin, end) for s in samplers_at(points)])
 
     def loss(model, batch):
-        scale = model.scale if isinstance(model, Surrogate) else model.spread
-        return batch_rollout_loss(model, *batch, scale=scale)
+        return batch_rollout_loss(model, *batch, scale=model.loss_unit)
 
     schedule = warmup_cosine(settings.peak_rate, warmup=settings.warmup, steps=settings.steps)
 
@@ -196,7 +195,7 @@ def train_operator(stepper: Any, session: Session) -> Any:
         lambda model, batch: worst_prediction(model, *batch, fields=prepared.spec.fields),
         session.placement(settings.batch),
         settings.members,
-        usual,
+        typical_loss,
     )
     session.say(f"stage 2: {settings.model}, {settings.steps} steps")
     return session.run(stage, stepper)

@@ -8,12 +8,13 @@ from pathlib import Path
 from typing import Any
 
 from .._version import __version__
+from ..description import describe
+from ..encoders import Encoder
 from ..ensemble import Ensemble, stack
 from ..errors import SplatopError
 from ..model import Model, save_model
 from ..spectral import Field
 from ..stepper import Stepper
-from ..surrogate import Surrogate
 from .devices import from_writer, is_writer
 from .loop import Reporter, silent
 from .outcome import as_record, decide, measure, summary
@@ -30,19 +31,23 @@ def train(
     settings: Settings,
     *,
     operator: Callable[..., Field] | None = None,
+    encoder: Encoder | None = None,
     resume: bool = False,
     report: Reporter = silent,
     say: Say = lambda _: None,
 ) -> Model:
     """Train into the folder `out` and return the model, which is also written there.
 
-    `operator`, an equinox module `u -> u` of one state `(C, *N)`, takes the place of the FNO.
+    `operator`, an equinox module `u -> u` of one state `(C, *N)`, takes the place of the FNO, and
+    `encoder`, of a registered class, that of the encoder which the settings name.
     Of several processes the first one decides and writes; the others follow it.
     """
     folder, started, loaded = Path(out), time.monotonic(), None
     asked: dict[str, Any] = {"settings": settings.as_dict(), "problem": problem.as_dict()}
     if operator is not None:
         asked["operator"] = type(operator).__name__
+    if encoder is not None:
+        asked["encoder"] = describe(encoder)
     if not is_writer():
         report, say = silent, lambda _: None
     with contextlib.ExitStack() as run:
@@ -53,7 +58,7 @@ def train(
             held = claim(folder, asked, resume=resume)
             loaded = problem.load(settings, folder)
             if held is None:
-                prepared = prepare(loaded, settings, say, operator=operator)
+                prepared = prepare(loaded, settings, say, operator=operator, encoder=encoder)
                 held = {"version": __version__, **asked, "prepared": prepared.as_dict()}
                 write_json(folder / CONFIG, held)
             else:
@@ -66,7 +71,9 @@ def train(
         prepared = Prepared.from_dict(from_writer(begin))
         loaded = loaded or problem.load(settings, folder)
         fresh = [
-            fresh_stepper(prepared, replace(settings, seed=seed), operator=operator)
+            fresh_stepper(
+                prepared, replace(settings, seed=seed), operator=operator, encoder=encoder
+            )
             for seed in settings.member_seeds
         ]
         # Of an ensemble every array has the member as its first axis.
@@ -82,7 +89,7 @@ def train(
                 stepper = train_operator(stepper, session)
         count, spec = settings.members, replace(prepared.spec, members=settings.members)
         finished, physics, decision = _finished(stepper, count), None, None
-        if isinstance(stepper, Surrogate):
+        if prepared.spec.kind == "surrogate":
             physics, alike = _physics(stepper, count)
             if settings.keep_if_better:
                 decision = decide(finished, physics, session)
@@ -127,7 +134,7 @@ def _finished(stepper: Any, members: int) -> Stepper:
     return stepper if members == 1 else Ensemble(stepper, members)
 
 
-def _physics(stepper: Surrogate, members: int) -> tuple[Stepper, int]:
+def _physics(stepper: Any, members: int) -> tuple[Stepper, int]:
     """The physics of a surrogate and how many it is: members with one lattice have the same."""
     if members == 1 or learned_encoder(stepper) is None:
         return stepper.physics, 1

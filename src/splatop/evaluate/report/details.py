@@ -6,6 +6,7 @@ from typing import Any
 
 import numpy as np
 
+from ...description import describe, own_parts
 from ...equation import Equation, latex_lines
 from ...errors import SplatopError
 from ...model import ModelSpec
@@ -225,18 +226,21 @@ def settings_section(runs: Sequence[Run]) -> Html:
 def _settings(run: Run, *, named: bool) -> Html:
     spec, record = run.model.spec, dict(run.model.record)
     reasons = _reasons(run)
+    has_fno = spec.kind in ("surrogate", "fno") and spec.operator == "fno"
     model = {
         "kind": spec.kind,
+        "operator": spec.operator if spec.kind == "surrogate" else None,
         "coupling": spec.coupling if spec.kind == "surrogate" else None,
-        "hidden channels": spec.hidden if spec.kind in ("surrogate", "fno") else None,
-        "modes": spec.modes if spec.kind in ("surrogate", "fno") else None,
-        "blocks": spec.blocks if spec.kind in ("surrogate", "fno") else None,
+        "hidden channels": spec.hidden if has_fno else None,
+        "modes": spec.modes if has_fno else None,
+        "blocks": spec.blocks if has_fno else None,
         "conditioned on coefficients": spec.conditioned or None,
         "parameters": run.model.parameters,
     }
     training = {k: v for k, v in record.items() if not isinstance(v, list | dict)}
     tables: list[tuple[str, Mapping[str, Any]]] = [
         ("Model", model),
+        ("Parts of your own", own_parts(describe(run.model.stepper, strict=False))),
         ("Numerics", {} if spec.numerics is None else spec.numerics.as_dict()),
         ("Training", training),
         ("Gaussians against exact derivatives", _representation(run.metrics.representation)),

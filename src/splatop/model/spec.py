@@ -1,0 +1,215 @@
+"""What a model is: a plain value that JSON holds, and the stepper built from it for training."""
+
+import json
+from collections.abc import Callable, Mapping
+from dataclasses import asdict, dataclass, field, fields, replace
+from functools import cached_property
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+from jaxtyping import PRNGKeyArray
+
+from ..benchmarks import get_benchmark
+from ..description import build
+from ..encoders import Encoder
+from ..ensemble import Ensemble, repeat
+from ..equation import Equation, parse_equation
+from ..errors import SplatopError, unknown_name
+from ..grid import Grid
+from ..numerics import Numerics, build_encoder, build_physics
+from ..operators import BASELINES, FNO, Conditioning, baseline
+from ..spectral import Field
+from ..stepper import Stepper
+from ..surrogate import ScaledOperator, Surrogate
+
+KINDS = ("surrogate", "physics", *BASELINES)
+# What corrects the physics of a surrogate: our network, or one whose class has no registered name.
+FNO_OPERATOR, OWN_OPERATOR = "fno", "own"
+
+
+@dataclass(frozen=True)
+class ModelSpec:
+    """What was asked for and what is known about the problem, in a form that JSON can hold.
+
+    The model itself is its stepper, which files store part by part. `equation` is the equation as
+    text; where terms have no text, `terms` is its description (`description.py`). `operator` is the
+    registered name of a surrogate's network. `unknown` coefficients belong to a trajectory and are
+    identified from its first frames; `coefficients` are the same for all. `conditioned` says
+    whether the network sees the unknown. The box begins at `origin`, which is 0 in files that do
+    not say.
+    """
+
+    kind: str
+    equation: str
+    fields: tuple[str, ...]
+    lengths: tuple[float, ...]
+    dt: float
+    numerics: Numerics | None = None
+    benchmark: str | None = None
+    coefficients: Mapping[str, float] = field(default_factory=dict)
+    unknown: tuple[str, ...] = ()
+    conditioned: bool = False
+    dropped_terms: tuple[str, ...] = ()
+    coupling: str = "parallel"
+    hidden: int = 6
+    modes: int = 10
+    blocks: int = 4
+    tenfold: bool = False
+    operator: str = FNO_OPERATOR
+    members: int = 1  # of an ensemble
+    origin: tuple[float, ...] = ()
+    terms: Any = None
+
+    def __post_init__(self):
+        if not self.origin:
+            object.__setattr__(self, "origin", (0.0,) * self.dims)
+        if not isinstance(self.members, int) or self.members < 1:
+            raise SplatopError(f"expected at least one member of a model, got {self.members}")
+        if self.kind not in KINDS:
+            raise unknown_name("model", self.kind, KINDS)
+
+    @cached_property
+    def _key(self) -> str:
+        return json.dumps(self.as_dict(), sort_keys=True, default=str)
+
+    def __hash__(self) -> int:
+        return hash(self._key)
+
+    @property
+    def dims(self) -> int:
+        return len(self.lengths)
+
+    @cached_property
+    def full_equation(self) -> Equation:
+        """The governing equation, with every term: the one that is stored.
+
+        A benchmark has its own in the form that the reference solver takes.
+        """
+        if self.terms is not None:
+            equation = build(self.terms, {})
+            if not isinstance(equation, Equation):
+                raise SplatopError(f"expected an equation, got {type(equation).__name__}")
+            return equation.placed_at(self.origin)
+        if self.benchmark is not None:
+            benchmark = get_benchmark(self.benchmark)
+            if self.equation == benchmark.equation_text:
+                return benchmark.equation
+        parsed = parse_equation(self.equation, dims=self.dims, fields=self.fields)
+        return parsed.placed_at(self.origin)
+
+    @property
+    def known_equation(self) -> Equation:
+        """The part of it that Φ knows."""
+        return self.full_equation.without(*self.dropped_terms)
+
+    def check_origin(self, grid: Grid, source: str) -> None:
+        """Refuse data that begin elsewhere, if the equation says where in the box it acts."""
+        if not grid.begins_like(self.origin) and self.full_equation.uses_coordinates:
+            here, there = (", ".join(f"{o:g}" for o in one) for one in (self.origin, grid.origin))
+            raise SplatopError(
+                f"expected coordinates that begin at {here}, as where the model was trained, "
+                f"because its equation uses them, got {there} in {source}: use data of the same "
+                "box, or train on these"
+            )
+
+    def without_operator(self, *, members: int = 1) -> "ModelSpec":
+        """The description of its physics alone."""
+        return replace(
+            self, kind="physics", members=members, conditioned=False, operator=FNO_OPERATOR
+        )
+
+    def as_dict(self) -> dict[str, Any]:
+        return asdict(self)
+
+    @classmethod
+    def from_dict(cls, values: dict[str, Any]) -> "ModelSpec":
+        names = {f.name for f in fields(cls)}
+        if not isinstance(values, dict) or not {"kind", "equation", "lengths"} <= set(values):
+            raise SplatopError("expected a model description, got something else")
+        extra = sorted(set(values) - names)
+        if extra:
+            raise SplatopError(
+                f"unknown fields {', '.join(extra)} in the model description: "
+                "the file was made by another version of splatop"
+            )
+        known: dict[str, Any] = {
+            k: tuple(v) if isinstance(v, list) and k != "terms" else v for k, v in values.items()
+        }
+        if known.get("numerics") is not None:
+            known["numerics"] = Numerics.from_dict(known["numerics"])
+        return cls(**known)
+
+
+def build_model(
+    spec: ModelSpec,
+    *,
+    key: PRNGKeyArray | None = None,
+    encoder: Encoder | None = None,
+    conditioning: Conditioning | None = None,
+    operator: Callable[..., Field] | None = None,
+) -> Stepper:
+    """The stepper that is asked for, with fresh weights and unit scales, ready to be trained.
+
+    `encoder`, `conditioning` and `operator` are used as they are; a surrogate whose operator is not
+    our FNO needs it, because the spec has only its name.
+    """
+    key = jax.random.key(0) if key is None else key
+    channels = len(spec.fields)
+    if spec.members > 1:
+        one = build_model(
+            replace(spec, members=1),
+            key=key,
+            encoder=encoder,
+            conditioning=conditioning,
+            operator=operator,
+        )
+        return Ensemble(repeat(one, spec.members), spec.members)
+    if spec.conditioned and conditioning is None:
+        zeros = np.zeros(len(spec.unknown))
+        conditioning = Conditioning(spec.unknown, zeros, zeros + 1)
+    zero, one = jnp.zeros(channels), jnp.ones(channels)
+    if spec.kind in BASELINES:
+        if spec.conditioned and spec.kind != "fno":
+            raise SplatopError(
+                f"expected an FNO for coefficients that vary, got '{spec.kind}': "
+                "only the FNO can be conditioned"
+            )
+        if spec.kind == "fno" and not spec.tenfold:
+            network = _fno(spec, key, zero_projection=False)
+        else:
+            network = baseline(spec.kind, spec.dims, channels, key=key, tenfold=spec.tenfold)
+        return ScaledOperator(network, zero, one, conditioning)
+    if spec.numerics is None:
+        raise SplatopError(f"a {spec.kind} model expected numerics for its physics, got none")
+    if encoder is None:
+        encoder = build_encoder(spec.numerics, channels)
+    physics = build_physics(
+        spec.known_equation, spec.numerics, lengths=spec.lengths, dt=spec.dt, encoder=encoder
+    )
+    if spec.kind == "physics":
+        return physics
+    if (spec.operator != FNO_OPERATOR) != (operator is not None):
+        raise SplatopError(
+            "expected the Python model that is this surrogate's operator, got none: pass one of "
+            "the same structure, load(path, operator=...)"
+            if operator is None
+            else "expected no operator for a surrogate with an FNO of its own, got "
+            f"{type(operator).__name__}: leave it out"
+        )
+    network = _fno(spec, key, zero_projection=True) if operator is None else operator
+    return Surrogate(physics, network, zero, one, one, conditioning, spec.coupling)
+
+
+def _fno(spec: ModelSpec, key: PRNGKeyArray, *, zero_projection: bool) -> FNO:
+    return FNO(
+        spec.dims,
+        len(spec.fields),
+        hidden=spec.hidden,
+        modes=spec.modes,
+        blocks=spec.blocks,
+        conditions=len(spec.unknown) if spec.conditioned else 0,
+        key=key,
+        zero_projection=zero_projection,
+    )
