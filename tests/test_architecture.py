@@ -31,7 +31,16 @@ ROOMS = [
         "etdrk4",
         "solver",
     ),
-    *("benchmarks", "data", "identify", "discover", "operators", "surrogate", "ensemble", "registry"),
+    *(
+        "benchmarks",
+        "data",
+        "identify",
+        "discover",
+        "operators",
+        "surrogate",
+        "ensemble",
+        "registry",
+    ),
     *("description", "numerics"),
     *(
         "tune",

@@ -15,6 +15,7 @@ import optax
 from jaxtyping import Array
 
 from ..data import Trajectories
+from ..derivative import gradient, laplacian
 from ..equation import Equation, PartialEquation
 from ..equation.learned import (
     LearnedTerm,
@@ -155,8 +156,6 @@ def _samples(data, arguments, invariant, targets, known, coefficients) -> _Sampl
     wanted = {d.operator for d in arguments if not d.is_value}
     dims = data.grid.dims
     if invariant:
-        from ..derivative import gradient, laplacian
-
         wanted |= {*gradient(dims), laplacian(dims)}
     if known is not None:
         wanted |= known.derivatives(dims)

@@ -4,6 +4,7 @@ from .equation import Equation as Equation
 from .examples import EXAMPLES as EXAMPLES
 from .examples import Example as Example
 from .grouping import ExpressionTerm as ExpressionTerm
+from .learned import LearnedTerm as LearnedTerm
 from .printing import format_equation as format_equation
 from .printing import format_expression as format_expression
 from .printing import format_partial as format_partial

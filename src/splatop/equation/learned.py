@@ -12,7 +12,8 @@ from ..derivative import Derivative, gradient, laplacian
 from ..errors import SplatopError
 from ..jets import Jet
 from ..spectral import Field, differentiate
-from .expression import FieldDerivative
+from .expression import Expression, FieldDerivative
+from .printing import format_expression
 from .terms import Term
 
 
@@ -124,9 +125,6 @@ def feature_names(
     fields: tuple[str, ...], arguments: Iterable[FieldDerivative], *, invariant: bool
 ) -> tuple[str, ...]:
     """What the arguments are called, in their order."""
-    from .expression import Expression
-    from .printing import format_expression
-
     if not invariant:
         return tuple(format_expression(Expression.atom(a)) for a in arguments)
     pairs = [(a, b) for i, a in enumerate(fields) for b in fields[i:]]
