@@ -11,7 +11,15 @@ import sys
 import time
 from pathlib import Path
 
-from splatop.equation import EXAMPLES, format_equation, latex, parse_equation
+from splatop.equation import (
+    EXAMPLES,
+    format_equation,
+    format_partial,
+    has_unknown,
+    latex,
+    parse_equation,
+    parse_partial_equation,
+)
 from splatop.errors import SplatopError
 
 MUTATED = [
@@ -20,10 +28,13 @@ MUTATED = [
     "dt(u) = lap(u^3 - u) - g*bilap(u) + dx(sqrt(1 + u^2))*abs(u)",
     "dt(u) = a*tanh(u)^3/(1 + b)^0.5 + d3x(lap(u))*u; dt(v) = dot(grad(u), grad(v))",
     "dt(psi) = i*(D*lap(psi) + g*abs2(psi)*psi)",
+    "dt(u) = D*lap(u) + ?(u, dx(u), invlap(v)); dt(v) = ? - a*v",
+    "dt(psi) = 1i*lap(psi) + ?(psi)",
     "dt(u) = u + (1 + 2i*a)*lap(u) - (1 + b*i)*conj(u)^2*u; dt(v) = re(u*exp(1i*x))*im(v)",
 ]
 PIECES = [
-    *"uvwabDxyzt230._[('é\n\t\x00(),;=+-*/^",
+    *"uvwabDxyzt230._[('é\n\t\x00(),;=+-*/^?",
+    *(" + ?", "?(u)", "?("),
     *("i", "1i", "2.5i", "1e-3i", "i*", "conj(", "abs2(", "re(", "im(", "real(", "imag("),
     *("pi", "1e-3", "0.5", "1e400", "99", "**", "__import__", "import", "lambda"),
     *(f"{f}(" for f in ("dt", "dx", "dy", "dz", "d2x", "d4x", "lap", "bilap", "invlap", "grad")),
@@ -95,10 +106,17 @@ def random_expression(rng, depth):
 def check(text, dims):
     """Whether the text is an equation; then it prints, and prints the same again."""
     try:
+        partial = parse_partial_equation(text, dims=dims)
+        if partial.unknown:
+            normal = format_partial(partial)
+            if parse_partial_equation(normal, dims=dims) != partial:
+                raise AssertionError(f"{text!r} prints as another equation: {normal!r}")
         equation = parse_equation(text, dims=dims)
     except SplatopError as error:
         if "column" not in str(error) or "^" not in str(error):
             raise AssertionError(f"an error without its column for {text!r}") from error
+        if "without an unknown part" in str(error) and not has_unknown(text):
+            raise AssertionError(f"no ? in {text!r}") from error
         return False
     latex(equation)
     normal = format_equation(equation)

@@ -10,6 +10,8 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
+from splatop.evaluate.report.details import _settings
+from splatop.evaluate.report.runs import Run
 
 import splatop
 from splatop import registry
@@ -17,8 +19,6 @@ from splatop.description import build, describe, own_parts
 from splatop.encoders.encoder import Encoder
 from splatop.errors import SplatopError
 from splatop.evaluate import evaluate
-from splatop.evaluate.report.details import _settings
-from splatop.evaluate.report.runs import Run
 from splatop.model import Model, ModelSpec, build_model, load_model, save_model
 from splatop.numerics import Numerics, build_encoder, build_physics
 

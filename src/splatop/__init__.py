@@ -5,6 +5,8 @@ cost next to nothing, and what a script does not use it does not wait for.
 """
 
 from importlib import import_module as _import_module
+from sys import modules as _modules
+from types import ModuleType as _ModuleType
 from typing import TYPE_CHECKING
 from typing import Any as _Any
 
@@ -23,6 +25,8 @@ if TYPE_CHECKING:  # what type checkers and editors read; `_HOMES` is what Pytho
     from .derivative import gradient as gradient
     from .derivative import laplacian as laplacian
     from .derivative import partial as partial
+    from .discover import Discovered as Discovered
+    from .discover import discover as discover
     from .domain import Axis as Axis
     from .domain import Condition as Condition
     from .domain import Domain as Domain
@@ -81,6 +85,7 @@ _HOMES = {
     "benchmarks": "BENCHMARKS Benchmark get_benchmark",
     "data": "ArrayTrajectories Trajectories generate open_trajectories save_trajectories",
     "derivative": "Derivative gradient laplacian partial",
+    "discover": "Discovered discover",
     "domain": "Axis Condition Domain",
     "encoders": "Encoder LatticeEncoder UNetEncoder",
     "ensemble": "Ensemble",
@@ -127,6 +132,18 @@ def __getattr__(name: str) -> _Any:
         if missing.name != f"{__name__}.{name}":
             raise
     raise AttributeError(f"module 'splatop' has no attribute '{name}'")
+
+
+class _Package(_ModuleType):
+    """Keeps `splatop.identify` the function where a package has the same name: importing
+    `splatop.identify` would otherwise put the package in its place."""
+
+    def __setattr__(self, name: str, value: _Any) -> None:
+        if not (name in _PUBLIC and isinstance(value, _ModuleType)):
+            super().__setattr__(name, value)
+
+
+_modules[__name__].__class__ = _Package
 
 
 def __dir__() -> list[str]:

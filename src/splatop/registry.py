@@ -27,6 +27,7 @@ from .equation import (
     Diffusion,
     Equation,
     ExpressionTerm,
+    LearnedTerm,
     Reaction,
     SelfAdvection,
 )
@@ -102,6 +103,7 @@ SHIPPED: dict[str, Any] = {
     "reaction": Reaction,
     "function-term": CustomTerm,
     "text-term": ExpressionTerm,
+    "learned-term": LearnedTerm,
     "expression": _expression.Expression,
     "expression.pi": _expression.Pi,
     "expression.coefficient": _expression.Coefficient,

@@ -5,6 +5,7 @@ import sys
 from . import bench as _bench  # noqa: F401
 from . import data as _data  # noqa: F401  (each module adds its commands to `app`)
 from . import demo as _demo  # noqa: F401
+from . import discover as _discover  # noqa: F401
 from . import estimate as _estimate  # noqa: F401
 from . import evaluate as _evaluate  # noqa: F401
 from . import identify as _identify  # noqa: F401

@@ -69,16 +69,18 @@ def identify(
     reading: Reading,
 ) -> None:
     """Identify coefficients from frames, with 95 % intervals and whether to trust them."""
-    from ..equation import parse_coefficients
+    from ..equation import has_unknown, parse_coefficients
     from ..identify import chosen_frames, identify_trajectories
 
     with open_data(file, reading) as opened:
         wanted, starts = _unknown(unknown)
         names = tuple(wanted) if unknown else None
-        count = _frames(frames)
-        chosen = _equation(equation, opened, names or ())
-        data = _selected(opened, trajectories, noise=(noise, seed))
+        count = frames_option(frames)
+        data = selected(opened, trajectories, noise=(noise, seed))
         given: dict[str, Any] = dict(parse_coefficients(known)) if known else {}
+        if equation is not None and has_unknown(equation):
+            equation = _found(equation, data, given, quiet=json)
+        chosen = _equation(equation, opened, names or ())
         if names is not None:
             rest = (n for n in chosen.coefficient_names if n not in names and n not in given)
             given.update({n: data.coefficients[n] for n in rest if n in data.coefficients})
@@ -117,6 +119,25 @@ def identify(
         _print(summary, seconds)
 
 
+def _found(text: str, data: Trajectories, known: dict[str, Any], *, quiet: bool) -> str:
+    """The equation with what `?` stands for, which is looked for first."""
+    from ..discover import discover
+
+    with progress_bar("looking for terms") as progress:
+        found = discover(data, text, known=known, progress=progress)
+    if not found.coefficients and not known:
+        raise SplatopError(
+            "expected the name of a coefficient in the equation besides ?, got none: `splatop "
+            f"discover` finds all of it, here {found.equation}"
+        )
+    if not quiet:
+        lines = [f"? stands for: {found.named}"]
+        if not found.trusted:
+            lines.append("which is not trusted: run `splatop discover` and read its warnings")
+        console.print("\n".join(lines), highlight=False, markup=False, soft_wrap=True)
+    return found.named
+
+
 def _unknown(text: str | None) -> tuple[list[str], dict[str, float]]:
     """The names, and values to start from, of which there is one for every name or for none."""
     from ..equation import parse_coefficients
@@ -133,7 +154,8 @@ def _unknown(text: str | None) -> tuple[list[str], dict[str, float]]:
     return (list(starts) if starts else parts), starts
 
 
-def _frames(text: str | None) -> int | str | None:
+def frames_option(text: str | None) -> int | str | None:
+    """A number of frames, "all", or nothing."""
     if text is None or text == "all":
         return text
     try:
@@ -159,7 +181,7 @@ def _equation(text: str | None, data: Trajectories, unknown: tuple[str, ...]) ->
     return parse_equation(text, dims=data.grid.dims, fields=data.fields, unknown=unknown)
 
 
-def _selected(data: Trajectories, count: int | None, *, noise: tuple[float, int]) -> Trajectories:
+def selected(data: Trajectories, count: int | None, *, noise: tuple[float, int]) -> Trajectories:
     """The data itself, or a copy of some trajectories with noise added."""
     import numpy as np
 

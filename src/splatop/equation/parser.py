@@ -28,6 +28,7 @@ from .expression import (
     split,
 )
 from .tokens import Source, Token
+from .unknown import UnknownPart, read_unknown
 from .vectors import Value, Vector, add, divide, dot, multiply, negative, raise_to, scalar, vector
 
 MAX_DEPTH = 40
@@ -72,6 +73,7 @@ class Parser:
         self.complex_fields, self.unit = complex_fields, unit
         self.parts = {name + part for name in complex_fields for part in (RE, IM)}
         self.position, self.depth = 0, 0
+        self.unknown: UnknownPart | None = None
 
     @property
     def next(self) -> Token:
@@ -171,6 +173,8 @@ class Parser:
             value = self.sum()
             self.close(token)
             return value
+        if token.text == "?":
+            return read_unknown(self, token)
         if token.kind == "end":
             raise self.error("expected a term here, got the end of the equation", token)
         raise self.error(f"expected a name, a number or '(', got {token.text!r}", token)

@@ -20,6 +20,7 @@ from .expression import (
     Pi,
 )
 from .grouping import ExpressionTerm
+from .text import PartialEquation
 
 AXES = "xyz"
 
@@ -37,6 +38,22 @@ def format_equation(equation: Equation, *, dims: int | None = None) -> str:
     term that has no text (a function of the user's own) prints as its name in angle brackets.
     """
     return "; ".join(_lines(equation, _Text(), dims))
+
+
+def format_partial(partial: PartialEquation, *, dims: int | None = None) -> str:
+    """The normal form of an equation known in part, with `?` where it is not."""
+    if partial.known is None:
+        lines = [f"dt({field}) = 0" for field in partial.fields]
+    else:
+        lines = _lines(partial.known, _Text(), dims)
+    for row, field in enumerate(partial.fields):
+        if field in partial.unknown:
+            arguments = partial.unknown[field]
+            inside = ", ".join(format_expression(Expression.atom(a)) for a in arguments or ())
+            mark = f"?({inside})" if arguments else "?"
+            head, _, side = lines[row].partition(" = ")
+            lines[row] = f"{head} = {mark}" if side == "0" else f"{lines[row]} + {mark}"
+    return "; ".join(lines)
 
 
 def format_expression(expression: Expression) -> str:

@@ -3,18 +3,36 @@
 import math
 import re
 from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass
 from functools import partial
 from itertools import pairwise
 from typing import Any
 
 from ..errors import SplatopError, unknown_name
 from .equation import Equation
-from .expression import Expression, bounded_work, split
+from .expression import Expression, FieldDerivative, bounded_work, split
 from .grouping import group_terms
 from .parser import COMPLEX_FUNCTIONS, IM, RE, Parser, meaning
 from .tokens import Source, Token
 
 Statement = tuple[Token, list[Token]]  # the field, and the tokens of its right-hand side
+
+
+@dataclass(frozen=True)
+class PartialEquation:
+    """What is known of an equation, and the fields in whose equations something is not.
+
+    `known` is None if nothing is. `unknown` holds, for each field whose equation has a `?`, what
+    that may depend on: derivatives of fields, or None for anything.
+    """
+
+    known: Equation | None
+    unknown: dict[str, tuple[FieldDerivative, ...] | None]
+    fields: tuple[str, ...]
+
+    @property
+    def coefficient_names(self) -> tuple[str, ...]:
+        return () if self.known is None else self.known.coefficient_names
 
 
 def parse_equation(
@@ -38,9 +56,44 @@ def parse_equation(
     In such an equation, and wherever a function of complex values or a number such as `1i` stands,
     `i` is the imaginary unit, unless it is a field or one of `coefficients` or `unknown`.
     """
+    source = Source(text)
+    found = _parsed(source, dims, coefficients, fields, tuple(unknown))
+    if found.unknown:
+        at = next(token.at for token in source.tokens() if token.text == "?")
+        raise source.error(
+            "expected an equation without an unknown part here, got ?: find it first with "
+            "`splatop discover`, or leave it out",
+            at,
+        )
+    assert found.known is not None
+    return found.known
+
+
+def parse_partial_equation(
+    text: str,
+    *,
+    dims: int,
+    fields: Iterable[str] | None = None,
+    unknown: Iterable[str] = (),
+) -> PartialEquation:
+    """The same for a text in which `?` may stand for what is not known, once for each field."""
+    return _parsed(Source(text), dims, None, fields, tuple(unknown))
+
+
+def has_unknown(text: str) -> bool:
+    """Whether a `?` stands in the text of an equation."""
+    return "?" in text
+
+
+def _parsed(
+    source: Source,
+    dims: int,
+    coefficients: Iterable[str] | None,
+    fields: Iterable[str] | None,
+    unknown: tuple[str, ...],
+) -> PartialEquation:
     if dims not in (1, 2, 3):
         raise SplatopError(f"expected an equation in 1, 2 or 3 dimensions, got {dims}")
-    source, unknown = Source(text), tuple(unknown)
     statements = _statements(source)
     names = tuple(left.text for left, _ in statements)
     allowed = None if coefficients is None else tuple(coefficients)
@@ -57,13 +110,18 @@ def parse_equation(
         return any(t.kind == "imaginary" or (unit and t.text == "i") for t in tokens)
 
     with bounded_work():
-        sides, found = _right_sides(statements, parsers, held, has_unit)
+        sides, found, missing = _right_sides(statements, parsers, held, has_unit)
     real = _real_sides(source, statements, sides, found)
-    if not any(real.values()):
+    if not any(real.values()) and not missing:
         raise source.error("every right-hand side is zero: nothing changes", statements[0][0].at)
     order = tuple(real) if fields is None else fields
     ordered = {name: real[name] for name in order}
-    return Equation(group_terms(ordered, dims=dims, preferred=unknown), order)
+    known = None
+    if any(real.values()):
+        known = Equation(group_terms(ordered, dims=dims, preferred=unknown), order)
+    whole = {name + part: name for name in found for part in (RE, IM)}
+    asked = {n: missing[w] for n in order if (w := whole.get(n, n)) in missing}
+    return PartialEquation(known, asked, order)
 
 
 def parse_valued_equation(text: str, *, dims: int, values: Iterable[str]) -> Equation:
@@ -146,15 +204,21 @@ def _right_sides(
     parsers: Callable[..., Parser],
     held: frozenset[str] | None,
     has_unit: Callable[[list[Token]], bool],
-) -> tuple[dict[str, Expression], frozenset[str]]:
-    """The right-hand sides by field, and the fields that are complex.
+) -> tuple[dict[str, Expression], frozenset[str], dict[str, tuple[FieldDerivative, ...] | None]]:
+    """The right-hand sides by field, the fields that are complex, and what has a `?`.
 
     Without data these are the ones whose right-hand side has the imaginary unit in it and is not
     real for complex fields, and those whose right-hand side is complex because of them.
     """
 
-    def right_side(tokens: list[Token], complex_fields: frozenset[str]) -> Expression:
-        return parsers(tokens=tokens, complex_fields=complex_fields).right_side()
+    missing: dict[str, tuple[FieldDerivative, ...] | None] = {}
+
+    def right_side(name: str, tokens: list[Token], complex_fields: frozenset[str]) -> Expression:
+        parser = parsers(tokens=tokens, complex_fields=complex_fields)
+        side = parser.right_side()
+        if parser.unknown is not None:
+            missing[name] = parser.unknown.arguments
+        return side
 
     found, again, sides = held or frozenset(), statements, {}
     if held is None:
@@ -162,18 +226,18 @@ def _right_sides(
         found = frozenset(
             left.text
             for left, tokens in statements
-            if has_unit(tokens) and _has_imaginary(right_side(tokens, every))
+            if has_unit(tokens) and _has_imaginary(right_side(left.text, tokens, every))
         )
     while again:
         for left, tokens in again:
-            sides[left.text] = right_side(tokens, found)
+            sides[left.text] = right_side(left.text, tokens, found)
         if held is not None:
             break
         more = {left.text for left, _ in again if _has_imaginary(sides[left.text])} - found
         found |= more
         changed = more | {name + part for name in more for part in (RE, IM)}
         again = [one for one in statements if any(token.text in changed for token in one[1])]
-    return sides, found
+    return sides, found, missing
 
 
 def _has_imaginary(side: Expression) -> bool:

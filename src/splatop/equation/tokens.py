@@ -13,7 +13,7 @@ _TOKEN = re.compile(
     r"|(?P<imaginary>(?:[0-9]+\.?[0-9]*|\.[0-9]+)(?:[eE][+-]?[0-9]+)?i(?![A-Za-z0-9_]))"
     r"|(?P<number>(?:[0-9]+\.?[0-9]*|\.[0-9]+)(?:[eE][+-]?[0-9]+)?)"
     r"|(?P<name>[A-Za-z_][A-Za-z0-9_]*)"
-    r"|(?P<symbol>\*\*|[-+*/^(),;=])"
+    r"|(?P<symbol>\*\*|[-+*/^(),;=?])"
 )
 
 _HINTS = {
@@ -75,7 +75,7 @@ class Source:
                 at += 1
                 continue
             if match is None:
-                known = " ".join([*"+-*/^(),;=", *self.symbols])
+                known = " ".join([*"+-*/^(),;=?", *self.symbols])
                 hint = _HINTS.get(character, f"{self.what} is made of names, numbers and {known}")
                 raise self.error(f"unexpected character {character!r}: {hint}", at)
             kind = match.lastgroup or ""

@@ -28,7 +28,8 @@ class Problem:
     `terms` is the description of an equation whose terms have no text, which then only shows it.
     `data` is a file, opened with the arguments `reading`, or trajectories at hand already.
     `hold_out` of its trajectories, the last ones, are kept from training (`data.split` has the
-    rule).
+    rule). `question` is the equation as it was asked, if it had a `?`, and `found` what was found
+    for that.
     """
 
     benchmark: str | None = None
@@ -38,6 +39,8 @@ class Problem:
     hold_out: int | None = None
     reading: Mapping[str, Any] = field(default_factory=dict)
     terms: Any = None
+    question: str | None = None
+    found: Any = None
 
     def __post_init__(self):
         if self.benchmark is not None and self.hold_out is not None:
@@ -66,6 +69,7 @@ class Problem:
             "hold_out": self.hold_out,
             "reading": dict(self.reading),
             **({} if self.terms is None else {"terms": self.terms}),
+            **({} if self.question is None else {"question": self.question, "found": self.found}),
         }
 
     def load(self, settings: Settings, scratch: Path) -> "Loaded":

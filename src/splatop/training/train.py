@@ -24,6 +24,7 @@ from .problem import Problem
 from .run_folder import CONFIG, MODEL, claim, read_json, write_json, writing_run
 from .settings import Settings
 from .stages import Session, learned_encoder, train_encoder, train_operator
+from .unknown import with_found_terms
 
 
 @one_blas_thread()
@@ -45,6 +46,8 @@ def train(
     Of several processes the first one decides and writes; the others follow it.
     """
     folder, started, loaded = Path(out), time.monotonic(), None
+    earlier = read_json(folder / CONFIG) if resume and (folder / CONFIG).exists() else {}
+    problem = with_found_terms(problem, earlier.get("problem"), say)
     asked: dict[str, Any] = {"settings": settings.as_dict(), "problem": problem.as_dict()}
     if operator is not None:
         asked["operator"] = type(operator).__name__
@@ -125,6 +128,9 @@ def train(
         }
         if count > 1:
             record["members_with_operator"] = count if record["operator_earned_its_place"] else 0
+        if problem.found is not None:
+            record["unknown"] = problem.found
+            record["summary"] = f"{problem.found['said']}; {record['summary']}"
         model = replace(model, record=record)
         if is_writer():
             save_model(folder / MODEL, model)

@@ -1,0 +1,288 @@
+"""`discover`: the terms of an equation from data."""
+
+import re
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from typing import Any
+
+import numpy as np
+
+from ..data import Trajectories
+from ..data.held import as_trajectories
+from ..equation import format_expression, parse_partial_equation
+from ..equation.printing import format_equation
+from ..errors import SplatopError
+from ..identify import check_window
+from ..identify.pieces import LONGEST
+from ..identify.problem import NOISY
+from .candidates import Candidate
+from .evidence import Choice, choose
+from .moments import Frames, accumulate, gather, most_frames
+from .question import Question, ask
+from .refine import Refined, refine
+from .result import Discovered, FoundTerm, number_text
+from .symmetry import Setting
+from .trust import Verdict, judge
+
+DEFAULT_BUDGET = 10.0
+_FEWEST_FRAMES = 5
+# Numbers in the columns of a piece, and its fewest frames where these are too many.
+_HELD = 3e7
+_SHORTEST = 32
+# Rounds of taking away a term that the refined fit cannot tell from zero.
+_PRUNINGS = 4
+
+Say = Callable[[str], None]
+
+
+def discover(
+    data: Any,
+    equation: str = "dt(u) = ?",
+    *,
+    known: Mapping[str, float] | None = None,
+    terms: str | Sequence[str] | None = None,
+    symmetry: str | Iterable[str] = (),
+    velocity: Sequence[str] | None = None,
+    degree: int = 3,
+    order: int = 4,
+    frames: int | str | None = None,
+    start: int = 0,
+    budget: float = DEFAULT_BUDGET,
+    dt: float | None = None,
+    lengths: float | Sequence[float] | np.ndarray | None = None,
+    origin: float | Sequence[float] | np.ndarray | None = None,
+    fields: Sequence[str] | None = None,
+    periodic: bool | None = None,
+    progress: Callable[[int, int], None] | None = None,
+) -> Discovered:
+    """The equation behind trajectories, where its text has `?` for what is not known.
+
+    `data` are trajectories, a file of them, or arrays as `fit` takes them, with `dt`, `lengths`,
+    `origin` and `fields`. `known` are values of coefficients that the text names; those it names
+    without a value are found along. Candidates are `terms` ("u, u^2, u*dx(u)"), or products of up
+    to `degree` fields and derivatives up to the `order` that respect each `symmetry` named:
+    rotation, mirror, galilei, conservation. `velocity` names the fields that are its components.
+
+    `frames` successive ones from `start` on are used, or as many of all as a pass allows for.
+    About `budget` seconds go into refining the coefficients in time; with 0 they stay those of the
+    weak form. Runs in double precision, whatever the default.
+    """
+    trajectories = as_trajectories(
+        data, dt=dt, lengths=lengths, origin=origin, fields=fields, periodic=periodic
+    )
+    partial = parse_partial_equation(
+        equation, dims=trajectories.grid.dims, fields=trajectories.fields
+    )
+    wanted = symmetry.split(",") if isinstance(symmetry, str) else symmetry
+    setting = Setting.of(
+        trajectories.fields,
+        trajectories.grid.dims,
+        [name.strip() for name in wanted if name.strip()],
+        velocity,
+        degree,
+        order,
+    )
+    question = ask(partial, setting, known=dict(known or {}), terms=terms)
+    held = _frames(trajectories, question, frames, start)
+    basis, _ = question.basis
+    moments = accumulate(
+        held,
+        basis.expressions(),
+        fields=question.fields,
+        known=question.known,
+        coefficients=question.values,
+        progress=progress,
+    )
+    tasks = {group: [question.task(group, one) for one in moments] for group in question.groups}
+    for group, own in tasks.items():
+        _check_enough(own[0].rows.sum(), len(group.candidates))
+    clean = held.spectrum.relative_noise < NOISY
+    choices = [choose(question, group, own, clean=clean) for group, own in tasks.items()]
+    window = (start, frames if isinstance(frames, int) else None)
+    refined, choices = _refined(question, choices, trajectories, budget, window)
+    verdict = judge(question, held, choices, refined)
+    return _result(question, held, choices, refined, verdict)
+
+
+def _frames(data: Trajectories, question: Question, frames: int | str | None, start: int) -> Frames:
+    """Pieces spread over the trajectories, as many as one pass over all candidates allows for."""
+    left = data.frames - start
+    wanted = left if frames in (None, "all") else frames
+    if not isinstance(wanted, int):
+        raise SplatopError(f"expected a number of frames or 'all', got {frames!r}")
+    check_window(data, wanted, start)
+    if wanted < _FEWEST_FRAMES:
+        raise SplatopError(
+            f"expected at least {_FEWEST_FRAMES} frames of a trajectory to find terms from, got "
+            f"{wanted}: pass more frames"
+        )
+    points = int(np.prod([min(n, 128) for n in data.grid.points])) * 2 ** (data.grid.dims - 1)
+    most = max(_FEWEST_FRAMES, most_frames(points, len(question.basis[0])) // data.trajectories)
+    # A piece is held with all its columns: as many frames as fit, and no fewer than a bell needs.
+    fitting = int(
+        _HELD / (len(question.basis[0]) * np.prod([min(n, 96) for n in data.grid.points]))
+    )
+    longest = min(LONGEST, max(fitting, _SHORTEST), wanted)
+    total = wanted if frames == "all" else min(wanted, most)
+    if total == wanted:
+        pieces = -(-wanted // longest)
+        length = wanted // pieces
+        begin = length * np.arange(pieces)
+    else:
+        length = min(longest, max(total, _FEWEST_FRAMES))
+        pieces = max(1, total // length)
+        begin = np.linspace(0, wanted - length, pieces).round().astype(int)
+    held = gather(data, start + begin, length, question.degree)
+    if not np.ptp(held.states):
+        raise SplatopError(
+            "expected frames that vary in space or time, got one constant value: nothing can be "
+            "learned from them"
+        )
+    changing = np.abs(np.diff(held.states, axis=1)).max(axis=(0, 1, *range(3, held.states.ndim)))
+    for field in question.partial.unknown:
+        if changing[question.fields.index(field)] == 0:
+            raise SplatopError(
+                f"expected a field {field} that changes in time, it does not on these frames: "
+                f"nothing can be learned about its equation"
+            )
+    return held
+
+
+def _check_enough(rows: float, candidates: int) -> None:
+    if rows < 2 * candidates:
+        raise SplatopError(
+            f"expected more data for {candidates} candidate terms: the frames hold about "
+            f"{rows:.0f} independent numbers; pass more frames, or fewer candidates with --terms, "
+            "--symmetry, --degree or --order"
+        )
+
+
+Terms = tuple[tuple[str, Candidate], ...]
+
+
+def _named(question: Question, choices: list[Choice]) -> Terms:
+    """All terms with a name for the coefficient of each: the user's, or one that is free."""
+    taken = {*question.fields, *question.partial.coefficient_names}
+    free = (name for i in range(10_000) if (name := f"found{i}") not in taken)
+    return tuple(
+        (choice.names[i] if i < len(choice.names) else next(free), candidate)
+        for choice in choices
+        for i, candidate in enumerate(choice.candidates)
+    )
+
+
+def _refined(
+    question: Question,
+    choices: list[Choice],
+    data: Trajectories,
+    budget: float,
+    window: tuple[int, int | None],
+) -> tuple[Refined | None, list[Choice]]:
+    """The refined coefficients, without terms that they cannot tell from zero."""
+    found: Refined | None = None
+    for _ in range(_PRUNINGS):
+        terms = _named(question, choices)
+        if not terms or budget <= 0:
+            return None, choices
+        start = np.concatenate([choice.c for choice in choices])
+        found = refine(question, terms, start, data, budget=budget, window=window)
+        forced = {name for choice in choices for name in choice.names}
+        if found is None:
+            break
+        vague = [i for i in found.vague if terms[i][0] not in forced]
+        if not vague or len(terms) == 1:
+            break
+        ratio = np.abs(found.values) / np.maximum(found.half_widths, 1e-300)
+        choices = _without(choices, min(vague, key=lambda i: ratio[i]))
+    return found, choices
+
+
+def _without(choices: list[Choice], index: int) -> list[Choice]:
+    for place, choice in enumerate(choices):
+        if index < len(choice.candidates):
+            return [*choices[:place], choice.dropped(index), *choices[place + 1 :]]
+        index -= len(choice.candidates)
+    raise AssertionError(index)
+
+
+def _result(
+    question: Question,
+    held: Frames,
+    choices: list[Choice],
+    refined: Refined | None,
+    verdict: Verdict,
+) -> Discovered:
+    terms = _named(question, choices)
+    weak = np.concatenate([choice.c for choice in choices]) if choices else np.zeros(0)
+    errors = np.concatenate([np.sqrt(np.diag(choice.covariance)) for choice in choices])
+    widths = 2 * errors
+    use = refined is not None and verdict.use_refined and _surer(refined, weak, errors)
+    if refined is not None and use:
+        weak, errors, widths = refined.values, refined.errors, refined.half_widths
+    without = [value for choice in choices for value in choice.without]
+    support = [value for choice in choices for value in choice.support]
+    own = {name for choice in choices for name in choice.names}
+    found = tuple(
+        FoundTerm(
+            tuple((f, format_expression(side)) for f, side in candidate.sides),
+            float(weak[i]),
+            float(errors[i]),
+            float(weak[i] - widths[i]),
+            float(weak[i] + widths[i]),
+            without[i],
+            support[i],
+            name if name in own else None,
+        )
+        for i, (name, candidate) in enumerate(terms)
+    )
+    numbers = {name: number_text(weak[i], errors[i]) for i, (name, _) in enumerate(terms)}
+    residual = max(choice.left for choice in choices)
+    return Discovered(
+        equation=_text(question, terms, {**_values(question), **numbers}),
+        named=_text(question, terms, {k: v for k, v in numbers.items() if k not in own}),
+        terms=found,
+        trusted=verdict.trusted,
+        warnings=verdict.warnings,
+        alternatives=verdict.alternatives,
+        relative_residual=residual,
+        noise_level=held.spectrum.relative_noise,
+        candidates=sum(len(group.candidates) for group in question.groups),
+        frames=held.states.shape[0] * held.states.shape[1],
+        method=refined.method if refined is not None and use else "weak",
+    )
+
+
+def _surer(refined: Refined, weak: np.ndarray, errors: np.ndarray) -> bool:
+    """Whether following the equation in time tells the coefficients better, on the frames that its
+    budget allows for."""
+    size = np.maximum(np.abs(weak), 1e-300)
+    clean = refined.noise < NOISY
+    return clean or bool(np.mean(refined.errors / size) <= np.mean(errors / size))
+
+
+def _values(question: Question) -> dict[str, str]:
+    return {name: repr(float(value)) for name, value in question.values.items()}
+
+
+def _text(question: Question, terms: Terms, numbers: Mapping[str, str]) -> str:
+    """The equation with these numbers for names."""
+    lines = dict.fromkeys(question.fields, "")
+    if question.known is not None:
+        told = format_equation(question.known, dims=question.setting.dims)
+        for line in told.split("; "):
+            head, _, side = line.partition(" = ")
+            lines[head[3:-1]] = "" if side == "0" else side
+        for name in question.values:
+            if name in numbers:
+                lines = {f: _replaced(side, name, numbers[name]) for f, side in lines.items()}
+    for name, candidate in terms:
+        for field, _ in candidate.sides:
+            minus, piece = candidate.times(field, numbers.get(name, name))
+            before = lines[field]
+            sign = (" - " if minus else " + ") if before else ("-" if minus else "")
+            lines[field] = before + sign + piece
+    return "; ".join(f"dt({field}) = {side or '0'}" for field, side in lines.items())
+
+
+def _replaced(side: str, name: str, number: str) -> str:
+    shown = f"({number})" if number.startswith("-") else number
+    return re.sub(rf"\b{re.escape(name)}\b", shown, side)

@@ -1,0 +1,257 @@
+"""How sure a choice of terms is: other sets, other blocks, other widths, terms that merge."""
+
+from dataclasses import dataclass, replace
+
+import numpy as np
+
+from .candidates import Basis, Candidate, independent
+from .question import Group, Question
+from .select import Selection, Task, reselect, select
+from .symmetry import Setting, isotropic
+
+REPLICATES = 20
+# A set whose criterion is this close to the best one's cannot be excluded.
+CLOSE = 10.0
+# A share of the change, in amplitude, that no term is needed for in clean data.
+_NEGLIGIBLE = 2e-4
+# Standard deviations of the energy of noise that are not called unexplained.
+_DEVIATIONS = 6.0
+
+
+@dataclass(frozen=True)
+class Choice:
+    """The terms of a group: candidates, their coefficients with covariance, and the evidence.
+
+    `left` is the share of the change, in amplitude, that they leave beside noise, `without` the
+    same for each term if it is taken away. `support` is the share of replicates of the data's
+    blocks that choose the term, `drift` by how much its coefficient differs between blocks in
+    standard errors. `alternatives` are other sets that the data cannot exclude.
+    """
+
+    candidates: tuple[Candidate, ...]
+    names: tuple[str, ...]
+    c: np.ndarray
+    covariance: np.ndarray
+    left: float
+    without: tuple[float, ...]
+    support: tuple[float, ...]
+    drift: tuple[float, ...]
+    agreement: float
+    alternatives: tuple[tuple[Candidate, ...], ...]
+    unexplained: float
+
+    def dropped(self, index: int) -> "Choice":
+        """Without one of the terms; what it leaves then was measured."""
+        keep = [i for i in range(len(self.candidates)) if i != index]
+        return replace(
+            self,
+            candidates=tuple(self.candidates[i] for i in keep),
+            c=self.c[keep],
+            covariance=self.covariance[np.ix_(keep, keep)],
+            left=self.without[index],
+            without=tuple(self.without[i] for i in keep),
+            support=tuple(self.support[i] for i in keep),
+            drift=tuple(self.drift[i] for i in keep),
+        )
+
+
+def choose(question: Question, group: Group, tasks: list[Task], *, clean: bool) -> Choice:
+    """The best set over all widths of the bells, with the evidence for it.
+
+    In `clean` data a term counts as one only if it changes what can be seen.
+    """
+    found = [select(task) for task in tasks]
+    votes: dict[tuple[int, ...], list[int]] = {}
+    for width, one in enumerate(found):
+        votes.setdefault(one.chosen, []).append(width)
+
+    def score(width: int) -> float:
+        one = found[width]
+        if not one.chosen:
+            return np.inf
+        return float(np.max(one.errors / np.maximum(np.abs(one.c), 1e-300)))
+
+    best = min(votes, key=lambda s: (-len(votes[s]), min(score(w) for w in votes[s])))
+    width = min(votes[best], key=score)
+    agreement = len(votes[best]) / len(found)
+    task, chosen = tasks[width], found[width]
+    candidates = [group.candidates[i] for i in chosen.chosen]
+    matrix = np.eye(len(group.candidates))[list(chosen.chosen)]
+    if clean:
+        kept = _relevant(task, chosen)
+        matrix, candidates = matrix[kept], [candidates[i] for i in kept]
+    matrix, candidates = _merged(question.setting, group, task, chosen, matrix, candidates)
+    return _evidence(group, task, chosen, matrix, candidates, agreement)
+
+
+def _relevant(task: Task, chosen: Selection) -> list[int]:
+    """The terms, as places in the set chosen, without which more than a negligible share of the
+    change is left."""
+    whole = max(float(np.sum(task.energy)), 1e-300)
+    normal = task.normal(chosen.weights)
+    kept = list(range(len(chosen.chosen)))
+
+    def left(which: list[int]) -> float:
+        some = tuple(chosen.chosen[i] for i in which)
+        c, rest = normal.solve(some)
+        return float(np.sum(task.left(some, c))) / whole if np.isfinite(rest) else np.inf
+
+    while len(kept) > 1:
+        forced = [i for i in kept if chosen.chosen[i] in task.forced]
+        trials = {i: left([j for j in kept if j != i]) for i in kept if i not in forced}
+        weakest = min(trials, key=lambda i: trials[i], default=None)
+        if weakest is None or trials[weakest] > _NEGLIGIBLE**2:
+            break
+        kept.remove(weakest)
+    return kept
+
+
+def _evidence(
+    group: Group,
+    task: Task,
+    chosen: Selection,
+    matrix: np.ndarray,
+    candidates: list[Candidate],
+    agreement: float,
+) -> Choice:
+    """`matrix` `(terms, candidates)` are the terms as sums of the group's candidates."""
+    own = task.mapped(matrix, group.forced)
+    every = tuple(range(len(candidates)))
+    normal = own.normal(chosen.weights)
+    c, left = normal.solve(every)
+    covariance = own.covariance(every, c, chosen.weights) if every else np.zeros((0, 0))
+    whole = max(float(np.sum(task.energy.sum(axis=0) - task.noise_energy)), 1e-300)
+
+    # The energy of noise in a shell of n numbers varies by sqrt(2/n), its estimate as much.
+    rows = np.maximum(own.rows.sum(axis=0), 1.0)
+    uncertain = _DEVIATIONS * float(np.sqrt(np.sum(2 * own.error(every, c) ** 2 / rows)))
+
+    def share(which: list[int]) -> float:
+        """Of the change, in amplitude, unweighted: what people see."""
+        some = own.narrowed(which) if which else own
+        values = some.normal(chosen.weights).solve(range(len(which)))[0] if which else np.zeros(0)
+        left = np.sum(some.left(tuple(range(len(which))), values))
+        return float(np.sqrt(max(left - uncertain, 0.0) / whole))
+
+    without = tuple(share([j for j in every if j != i]) for i in every)
+    unexplained = max(left, 0.0) / max(chosen.n, 1.0)
+    return Choice(
+        tuple(candidates),
+        group.names,
+        c,
+        covariance,
+        share(list(every)),
+        without,
+        _support(task, chosen, matrix, group),
+        _drift(own, c, chosen.weights),
+        agreement,
+        _alternatives(task, chosen, group),
+        unexplained,
+    )
+
+
+def _merged(
+    setting: Setting,
+    group: Group,
+    task: Task,
+    chosen: Selection,
+    matrix: np.ndarray,
+    current: list[Candidate],
+) -> tuple[np.ndarray, list[Candidate]]:
+    """Terms that together look the same along all axes, as one: d2x(u) and d2y(u) are lap(u)."""
+    if setting.dims == 1 or len(group.fields) > 1 or "rotation" in setting.symmetries:
+        return matrix, current
+    field = group.fields[0]
+    plain = replace(setting, symmetries=frozenset({"rotation"}), velocity=())
+    places = {c: i for i, c in enumerate(group.candidates)}
+    sums = []
+    for composite in independent(isotropic(plain, field)):
+        row = _row(composite, field, places)
+        if row is not None and np.count_nonzero(row) > 1:
+            sums.append((composite, row))
+    sums.sort(key=lambda pair: -np.count_nonzero(pair[1]))
+    forced = len(group.forced)
+
+    def criterion(rows: np.ndarray) -> float:
+        normal = task.mapped(rows).normal(chosen.weights)
+        return chosen.criterion(normal.solve(range(len(rows)))[1], len(rows))
+
+    value = criterion(matrix)
+    for composite, row in sums:
+        single = np.count_nonzero(matrix, axis=1) == 1
+        inside = single & (np.abs(matrix) @ np.abs(row) > 0)
+        inside[:forced] = False
+        if inside.sum() < 2:
+            continue
+        tried = np.vstack([matrix[~inside], row])
+        other = criterion(tried)
+        if other <= value:
+            current = [c for c, gone in zip(current, inside, strict=True) if not gone] + [composite]
+            matrix, value = tried, other
+    return matrix, current
+
+
+def _row(composite: Candidate, field: str, places: dict[Candidate, int]) -> np.ndarray | None:
+    """A candidate as a sum of others that are single products, if all of them are there."""
+    basis = Basis()
+    weights = basis.row(composite.side(field))
+    row = np.zeros(len(places))
+    for place, side in enumerate(basis.expressions()):
+        if place in weights:
+            at = places.get(Candidate.of(field, side))
+            if at is None:
+                return None
+            row[at] = weights[place]
+    return row
+
+
+def _alternatives(task: Task, chosen: Selection, group: Group) -> tuple[tuple[Candidate, ...], ...]:
+    """Other sets of at most as many terms whose criterion is close to the best."""
+    normal = task.normal(chosen.weights)
+    own = list(chosen.chosen)
+    best = chosen.criterion(normal.solve(own)[1], len(own))
+    found: dict[tuple[int, ...], float] = {}
+    for other in chosen.path.values():
+        if other != chosen.chosen and len(other) <= len(own):
+            found[other] = chosen.criterion(normal.solve(other)[1], len(other))
+    for position, one in enumerate(own):
+        if one in normal.forced:
+            continue
+        rest = own[:position] + own[position + 1 :]
+        left = normal.with_each(rest)
+        left[own] = np.inf
+        for other in np.argsort(left)[:3]:
+            trial = tuple(sorted([*rest, int(other)]))
+            found[trial] = chosen.criterion(normal.solve(trial)[1], len(trial))
+    close = sorted((value, s) for s, value in found.items() if value - best < CLOSE)
+    return tuple(tuple(group.candidates[i] for i in s) for _, s in close[:5])
+
+
+def _support(task: Task, chosen: Selection, matrix: np.ndarray, group: Group) -> tuple[float, ...]:
+    """How often each term is chosen if blocks of the data are drawn anew."""
+    blocks, terms = len(task.rows), len(matrix)
+    if blocks < 3 or not terms:
+        return (1.0,) * terms
+    near = {i for s in chosen.path.values() if len(s) <= len(chosen.chosen) + 3 for i in s}
+    rivals = sorted(near - set(chosen.chosen))
+    joint = task.mapped(np.vstack([matrix, np.eye(len(group.candidates))[rivals]]), group.forced)
+    generator = np.random.default_rng(0)
+    counts = np.zeros(terms)
+    for _ in range(REPLICATES):
+        drawn = np.bincount(generator.integers(0, blocks, blocks), minlength=blocks)
+        some = joint.counted(drawn.astype(float))
+        picked = reselect(some, chosen.weights, largest=terms + 3)
+        counts += [i in picked for i in range(terms)]
+    return tuple(counts / REPLICATES)
+
+
+def _drift(own: Task, c: np.ndarray, weights: np.ndarray) -> tuple[float, ...]:
+    """The largest difference of each coefficient between halves of the blocks, over itself."""
+    blocks = len(own.rows)
+    if blocks < 2 or not len(c):
+        return tuple(0.0 for _ in c)
+    halves = []
+    for part in (np.arange(blocks) < blocks // 2, np.arange(blocks) >= blocks // 2):
+        normal = own.counted(part.astype(float)).normal(weights)
+        halves.append(normal.solve(range(len(c)))[0])
+    return tuple(np.abs(halves[0] - halves[1]) / np.maximum(np.abs(c), 1e-300))

@@ -1,0 +1,153 @@
+"""The coefficients of the terms found, by following the equation in time."""
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from ..data import ArrayTrajectories, Trajectories
+from ..equation import Equation
+from ..equation.grouping import ExpressionTerm
+from ..errors import SplatopError
+from ..identify import Identified, identify_trajectories
+from ..identify.pieces import SHORTEST, frames_within
+from .candidates import Candidate
+from .question import Question
+
+# Trajectories differ in a coefficient if it is apart by so many standard errors, and so much.
+_APART = 6.0
+_APART_SHARE = 0.01
+
+
+@dataclass(frozen=True)
+class Refined:
+    """Estimates of the terms, with standard errors and half widths of 95 % intervals.
+
+    `vague` are those that cannot be told from zero, `doubts` what else speaks against them.
+    """
+
+    values: np.ndarray
+    errors: np.ndarray
+    half_widths: np.ndarray
+    residual: float
+    noise: float
+    method: str
+    frames: int
+    vague: tuple[int, ...]
+    doubts: tuple[str, ...]
+    warnings: tuple[str, ...]
+
+
+def equation_of(question: Question, terms: tuple[tuple[str, Candidate], ...]) -> Equation:
+    """The known terms, and the found ones each with a coefficient of its own."""
+    fields = question.fields
+    found = [
+        ExpressionTerm(
+            (tuple(candidate.side(field) for field in fields),),
+            fields=fields,
+            dims=question.setting.dims,
+            coefficient=name,
+            name=f"found_{name}",
+        )
+        for name, candidate in terms
+    ]
+    told = () if question.known is None else question.known.terms
+    return Equation((*told, *found), fields)
+
+
+def refine(
+    question: Question,
+    terms: tuple[tuple[str, Candidate], ...],
+    start: np.ndarray,
+    data: Trajectories,
+    *,
+    budget: float,
+    window: tuple[int, int | None],
+) -> Refined | None:
+    """What `identify` makes of the equation, or None if it can make nothing of it."""
+    equation = equation_of(question, terms)
+    data = _some(data, budget)
+    first, frames = window
+    try:
+        found = identify_trajectories(
+            equation,
+            None,
+            data,
+            frames=frames,
+            start=first,
+            budget=budget,
+            unknown={name: float(c) for (name, _), c in zip(terms, start, strict=True)},
+            known=question.values,
+        )
+    except SplatopError:
+        return None
+    return _pooled(terms, found)
+
+
+def _some(data: Trajectories, budget: float) -> Trajectories:
+    """As many trajectories as the budget allows for, each with the fewest frames."""
+    count = data.trajectories
+    while count > 1 and _enough(data, budget, count) == SHORTEST:
+        count = count // 2
+    if count == data.trajectories:
+        return data
+    return ArrayTrajectories(
+        np.stack([data.window(i, 0, data.frames) for i in range(count)]),
+        data.grid,
+        dt=data.dt,
+        fields=data.fields,
+    )
+
+
+def _enough(data: Trajectories, budget: float, count: int) -> int:
+    return frames_within(budget, data.grid, channels=len(data.fields), trajectories=count)
+
+
+def _pooled(terms: tuple[tuple[str, Candidate], ...], found: list[Identified]) -> Refined:
+    """Over trajectories: weighted by how sure each is, no surer than they agree."""
+    names = [name for name, _ in terms]
+    values = np.array([[one.estimates[n] for n in names] for one in found])
+    errors = np.array([[one.standard_errors[n] for n in names] for one in found])
+    half = np.array(
+        [[(one.intervals[n][1] - one.intervals[n][0]) / 2 for n in names] for one in found]
+    )
+    weights = 1 / np.maximum(errors, 1e-12 * np.abs(values) + 1e-300) ** 2
+    weights = weights / np.maximum(weights.sum(axis=0), 1e-300)
+    mean = np.sum(weights * values, axis=0)
+    error = np.sqrt(np.sum((weights * errors) ** 2, axis=0))
+    width = np.sqrt(np.sum((weights * half) ** 2, axis=0))
+    doubts = [
+        _named(text, terms)
+        for one in found
+        for text in one.warnings
+        if not one.trusted and "told from zero" not in text
+    ]
+    if len(found) > 1:
+        apart = np.abs(values - mean)
+        spread = np.sqrt(np.sum(weights * (values - mean) ** 2, axis=0) / (len(found) - 1))
+        width = np.maximum(width, 2 * spread)
+        far = (apart > _APART * errors) & (apart > _APART_SHARE * np.abs(mean))
+        for index in np.nonzero(far.any(axis=0))[0]:
+            low, high = values[:, index].min(), values[:, index].max()
+            doubts.append(
+                f"the coefficient of {terms[index][1]} differs between trajectories, from "
+                f"{low:.4g} to {high:.4g}: it is no constant, or these are different equations"
+            )
+    warnings = [_named(text, terms) for one in found for text in one.warnings]
+    return Refined(
+        mean,
+        error,
+        width,
+        float(np.mean([one.relative_residual for one in found])),
+        float(np.max([one.noise_level for one in found])),
+        "/".join(sorted({one.method for one in found})),
+        sum(one.frames for one in found),
+        tuple(int(i) for i in np.nonzero(~(width < np.abs(mean)))[0]),
+        tuple(dict.fromkeys(doubts)),
+        tuple(dict.fromkeys(w for w in warnings if w not in doubts)),
+    )
+
+
+def _named(text: str, terms: tuple[tuple[str, Candidate], ...]) -> str:
+    for name, candidate in terms:
+        text = text.replace(f"'{name}'", f"'{candidate}'")
+    return text

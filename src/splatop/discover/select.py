@@ -1,0 +1,226 @@
+"""Which candidates an equation needs: sets of each size, weighed by what error explains."""
+
+from dataclasses import dataclass, replace
+
+import numpy as np
+
+from .moments import Moments
+from .search import LARGEST, Normal, best_sets
+
+# Error of the weak form itself, relative to what acts in a shell: rounding and time integrals.
+_FLOOR = 1e-4
+# What a term must explain of what no known error does, and in units of log n beside errors.
+_SHARE = 0.1
+_PENALTY = 2.0
+_ROUNDS = 5
+# Standard deviations by which the energy of noise may be below what is expected.
+_SLACK = 6.0
+
+
+@dataclass(frozen=True)
+class Task:
+    """Candidates of one field's equation, or of several that share their coefficients.
+
+    `gram` `(B, K, n, n)`, `moment` `(B, K, n)` and `energy` `(B, K)`, those of noise without the
+    first axis, `rows` `(B, K)`. Shells of several fields follow one another.
+    """
+
+    gram: np.ndarray
+    moment: np.ndarray
+    energy: np.ndarray
+    noise_gram: np.ndarray
+    noise_moment: np.ndarray
+    noise_energy: np.ndarray
+    rows: np.ndarray
+    forced: tuple[int, ...] = ()
+
+    @classmethod
+    def of(
+        cls,
+        moments: Moments,
+        weights: list[np.ndarray],
+        targets: list[np.ndarray],
+        forced: tuple[int, ...] = (),
+    ) -> "Task":
+        """`weights` `(n, q)` are the candidates in each field's equation, in terms of the columns
+        of the moments; `targets` `(q,)` what they add up to."""
+        gram, moment, energy, rows = [], [], [], []
+        noisy: list[list[np.ndarray]] = [[], [], []]
+        for own, target in zip(weights, targets, strict=True):
+            both = np.vstack([own, target])
+            full = np.einsum("iq,bkqr,jr->bkij", both, moments.gram, both, optimize=True)
+            share = np.einsum("iq,kqr,jr->kij", both, moments.noise, both, optimize=True)
+            gram.append(full[..., :-1, :-1])
+            moment.append(full[..., :-1, -1])
+            energy.append(full[..., -1, -1])
+            noisy[0].append(share[:, :-1, :-1])
+            noisy[1].append(share[:, :-1, -1])
+            noisy[2].append(share[:, -1, -1])
+            rows.append(moments.rows)
+        return cls(
+            *(np.concatenate(part, axis=1) for part in (gram, moment, energy)),
+            *(np.concatenate(part, axis=0) for part in noisy),
+            np.concatenate(rows, axis=1),
+            forced,
+        )
+
+    def narrowed(self, chosen: list[int]) -> "Task":
+        """The same with these candidates alone."""
+        at = np.ix_(chosen, chosen)
+        return replace(
+            self,
+            gram=self.gram[:, :, at[0], at[1]],
+            moment=self.moment[:, :, chosen],
+            noise_gram=self.noise_gram[:, at[0], at[1]],
+            noise_moment=self.noise_moment[:, chosen],
+            forced=tuple(chosen.index(i) for i in self.forced if i in chosen),
+        )
+
+    def mapped(self, matrix: np.ndarray, forced: tuple[int, ...] = ()) -> "Task":
+        """The same with candidates that are sums of these, `(m, n)`."""
+        return replace(
+            self,
+            gram=np.einsum("in,bknm,jm->bkij", matrix, self.gram, matrix, optimize=True),
+            moment=self.moment @ matrix.T,
+            noise_gram=np.einsum("in,knm,jm->kij", matrix, self.noise_gram, matrix, optimize=True),
+            noise_moment=self.noise_moment @ matrix.T,
+            forced=forced,
+        )
+
+    def counted(self, blocks: np.ndarray) -> "Task":
+        """The blocks counted so many times each."""
+        share = float(blocks @ self.rows.sum(axis=1) / self.rows.sum())
+        return replace(
+            self,
+            gram=self.gram * blocks[:, None, None, None],
+            moment=self.moment * blocks[:, None, None],
+            energy=self.energy * blocks[:, None],
+            rows=self.rows * blocks[:, None],
+            noise_gram=self.noise_gram * share,
+            noise_moment=self.noise_moment * share,
+            noise_energy=self.noise_energy * share,
+        )
+
+    def error(self, chosen: tuple[int, ...], c: np.ndarray) -> np.ndarray:
+        """Energy of known errors in each shell at these coefficients: noise, and the weak form's
+        own."""
+        at = list(chosen)
+        noise = (
+            self.noise_energy
+            - 2 * self.noise_moment[:, at] @ c
+            + np.einsum("i,kij,j->k", c, self.noise_gram[:, at][:, :, at], c)
+        )
+        own = self.gram.sum(axis=0)[:, at, at] @ c**2 if at else 0.0
+        return np.maximum(noise, 0.0) + _FLOOR**2 * (self.energy.sum(axis=0) + own) + 1e-300
+
+    def left(self, chosen: tuple[int, ...], c: np.ndarray) -> np.ndarray:
+        """Energy in each shell that these leave, with the share of noise taken out."""
+        at = list(chosen)
+        gram = self.gram.sum(axis=0)[:, at][:, :, at] - self.noise_gram[:, at][:, :, at]
+        moment = self.moment.sum(axis=0)[:, at] - self.noise_moment[:, at]
+        energy = self.energy.sum(axis=0) - self.noise_energy
+        return energy - 2 * moment @ c + np.einsum("i,kij,j->k", c, gram, c)
+
+    def normal(self, weights: np.ndarray) -> Normal:
+        """The normal equations with these weights of the shells."""
+        raw = np.einsum("k,bkij->ij", weights, self.gram, optimize=True)
+        gram = raw - np.einsum("k,kij->ij", weights, self.noise_gram)
+        moment = np.einsum("k,bki->i", weights, self.moment) - weights @ self.noise_moment
+        energy = float(weights @ (self.energy.sum(axis=0) - self.noise_energy))
+        n = float(self.rows.sum())
+        return Normal(gram, moment, energy, raw, _SLACK * np.sqrt(2 * n), self.forced)
+
+    def covariance(self, chosen: tuple[int, ...], c: np.ndarray, weights: np.ndarray) -> np.ndarray:
+        """Of the coefficients: a sandwich with shells of blocks as clusters."""
+        at = list(chosen)
+        share = self.rows / np.maximum(self.rows.sum(axis=0), 1e-300)
+        moment = self.moment[..., at] - share[..., None] * self.noise_moment[:, at]
+        gram = self.gram[:, :, at][..., at]
+        gram = gram - share[..., None, None] * self.noise_gram[:, at][:, :, at]
+        scores = weights[:, None] * (moment - gram @ c)
+        scores = scores.reshape(weights.size * len(self.rows), len(at))
+        whole = np.einsum("k,bkij->ij", weights, gram)
+        scale = 1 / np.sqrt(np.maximum(np.diag(whole), 1e-300))
+        inverse = np.linalg.pinv(whole * np.outer(scale, scale), hermitian=True)
+        inverse = inverse * np.outer(scale, scale)
+        clusters = np.count_nonzero(np.abs(scores).sum(axis=1))
+        factor = clusters / max(clusters - len(at), 1)
+        return inverse @ (scores.T @ scores) @ inverse * factor
+
+
+@dataclass(frozen=True)
+class Selection:
+    """The set chosen: its coefficients and their covariance, and the criterion of other sets.
+
+    `weights` are those of the shells; `excess` is what the richest set leaves beside known errors,
+    in energy (below 1, all is explained); `penalty` what a term must gain.
+    """
+
+    chosen: tuple[int, ...]
+    c: np.ndarray
+    covariance: np.ndarray
+    weights: np.ndarray
+    n: float
+    excess: float
+    penalty: float
+    path: dict[int, tuple[int, ...]]
+
+    @property
+    def errors(self) -> np.ndarray:
+        return np.sqrt(np.diag(self.covariance))
+
+    def criterion(self, left: float, terms: int) -> float:
+        return self.n * np.log1p(max(left, 0.0) / self.n) + terms * self.penalty
+
+
+def select(task: Task) -> Selection:
+    """The candidates that the data ask for. Shells are weighed by their error, which depends on
+    the coefficients: a few rounds."""
+    rows = task.rows.sum(axis=0)
+    error = task.error((), np.zeros(0)) + 1e-4 * _share(task.energy.sum(axis=0), rows)
+    found: Selection | None = None
+    for _ in range(_ROUNDS):
+        found, error = _round(task, np.where(rows > 0, rows / error, 0.0), found)
+        if error is None:
+            break
+    assert found is not None
+    return found
+
+
+def reselect(task: Task, weights: np.ndarray, *, largest: int) -> tuple[int, ...]:
+    """The candidates chosen with weights of the shells that are known already."""
+    return _weighed(task, weights, largest).chosen
+
+
+def _round(
+    task: Task, weights: np.ndarray, before: Selection | None
+) -> tuple[Selection, np.ndarray | None]:
+    """The choice with these weights, and the error of each shell that follows from it; None if
+    the choice is that of before."""
+    found = _weighed(task, weights, LARGEST)
+    if before is not None and before.chosen == found.chosen:
+        return found, None
+    normal = task.normal(weights)
+    richest = min(found.path.values(), key=lambda s: normal.solve(s)[1])
+    left = task.left(richest, normal.solve(richest)[0])
+    return found, task.error(found.chosen, found.c) + np.maximum(left, 0.0)
+
+
+def _weighed(task: Task, weights: np.ndarray, largest: int) -> Selection:
+    n = float(task.rows.sum())
+    normal = task.normal(weights)
+    path = best_sets(normal, largest=largest)
+    lefts = {size: normal.solve(chosen)[1] for size, chosen in path.items()}
+    excess = max(min(lefts.values()), 0.0) / n
+    penalty = _PENALTY * np.log(max(n, 3.0)) + _SHARE * n * excess / (1 + excess)
+    none = np.zeros(0)
+    trial = Selection((), none, np.zeros((0, 0)), weights, n, excess, penalty, path)
+    size = min(lefts, key=lambda size: trial.criterion(lefts[size], size))
+    chosen = path[size]
+    c = normal.solve(chosen)[0]
+    return replace(trial, chosen=chosen, c=c, covariance=task.covariance(chosen, c, weights))
+
+
+def _share(energy: np.ndarray, rows: np.ndarray) -> np.ndarray:
+    """All energy, spread over shells as their rows are."""
+    return energy.sum() * rows / max(float(rows.sum()), 1e-300)

@@ -1,0 +1,115 @@
+"""Whether to trust what was found, in plain sentences."""
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from .evidence import Choice
+from .moments import Frames
+from .question import Question
+from .refine import Refined
+from .search import LARGEST
+
+# The share of the change that an equation may leave beside noise, without and with a refined fit.
+_UNEXPLAINED = 0.02
+# A term that fewer of the replicates choose than this is in doubt.
+_SUPPORT = 0.75
+# Coefficients of the two halves of the data that are apart by more are no constants.
+_DRIFT = 0.2
+# The weak form and the refined fit may differ by so many standard errors, or so much.
+_APART = 8.0
+_APART_SHARE = 0.03
+
+
+@dataclass(frozen=True)
+class Verdict:
+    trusted: bool
+    warnings: tuple[str, ...]
+    alternatives: tuple[str, ...]
+    use_refined: bool
+
+
+def judge(
+    question: Question, held: Frames, choices: list[Choice], refined: Refined | None
+) -> Verdict:
+    """Doubts first: each of them makes the equation untrusted."""
+    doubts: list[str] = []
+    for group, choice in zip(question.groups, choices, strict=True):
+        doubts += _about(", ".join(group.fields), choice)
+    alternatives = tuple(
+        " + ".join(f"c*{candidate}" for candidate in other)
+        for choice in choices
+        for other in choice.alternatives
+        if not set(choice.candidates) <= set(other)
+    )
+    if alternatives:
+        doubts.append(
+            f"{len(alternatives)} other set(s) of terms fit the data about as well (listed as not "
+            "excluded): pass more varied data, or name a symmetry"
+        )
+    if held.spectrum.unresolved:
+        doubts.append(
+            f"the grid does not resolve the data: {held.spectrum.unresolved:.2g} of the field lies "
+            "in the last quarter of its scales, and is no white noise: take frames from a finer "
+            "grid, or from other times"
+        )
+    notes: list[str] = []
+    use = False
+    if refined is None:
+        notes.append(
+            "the coefficients are those of the weak form: the equation found was not followed in "
+            "time"
+        )
+    else:
+        doubts += refined.doubts
+        notes += refined.warnings
+        use = np.isfinite(refined.values).all() and "weak" not in refined.method
+        doubts += _disagreement(choices, refined)
+    warnings = tuple(dict.fromkeys([*doubts, *notes]))
+    return Verdict(not doubts, warnings, alternatives, bool(use))
+
+
+def _about(fields: str, choice: Choice) -> list[str]:
+    found = []
+    if not choice.candidates:
+        return [f"no candidate explains the change of {fields}"]
+    if choice.left > _UNEXPLAINED:
+        found.append(
+            f"the terms found leave {100 * choice.left:.2g} % of the change of {fields} "
+            "unexplained, more than noise can: a term is missing among the candidates, or the "
+            "unknown part is no sum of them"
+        )
+    if len(choice.candidates) - len(choice.names) >= LARGEST:
+        found.append(
+            f"{len(choice.candidates)} terms were needed for {fields}, as many as are looked for: "
+            "the right ones are probably not among the candidates"
+        )
+    for candidate, support, drift in zip(
+        choice.candidates, choice.support, choice.drift, strict=True
+    ):
+        if support < _SUPPORT:
+            found.append(
+                f"{candidate} is chosen in {100 * support:.0f} % of random selections of the data "
+                "only: it may be chance"
+            )
+        if drift > _DRIFT:
+            found.append(
+                f"the coefficient of {candidate} differs by {100 * drift:.0f} % between the first "
+                "and the second half of the data: it is no constant, or not a term"
+            )
+    return found
+
+
+def _disagreement(choices: list[Choice], refined: Refined) -> list[str]:
+    weak = np.concatenate([choice.c for choice in choices])
+    errors = np.concatenate([np.sqrt(np.diag(choice.covariance)) for choice in choices])
+    names = [candidate for choice in choices for candidate in choice.candidates]
+    away = np.abs(weak - refined.values)
+    far = (away > _APART * np.hypot(errors, refined.errors)) & (
+        away > _APART_SHARE * np.abs(refined.values)
+    )
+    return [
+        f"two ways of estimating the coefficient of {names[i]} disagree: {weak[i]:.4g} in the weak "
+        f"form, {refined.values[i]:.4g} by following the equation in time"
+        for i in np.nonzero(far)[0]
+    ]
