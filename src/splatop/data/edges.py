@@ -256,9 +256,10 @@ def _points(data: Trajectories, told: Told, edges: _Edges) -> dict[int, AxisPoin
         own = stored.axes[axis] if stored is not None and word is None else None
         if own is not None and not own.periodic:
             layout = data.stated.layout[axis]
-            length = own.length if lengths[axis] is None else lengths[axis]
-            begin = own.origin if begins[axis] is None else begins[axis]
-            found[axis] = AxisPoints(float(begin), float(length), layout, "as written")
+            length, begin = lengths[axis], begins[axis]
+            length = own.length if length is None else length
+            begin = own.origin if begin is None else begin
+            found[axis] = AxisPoints(begin, length, layout, "as written")
             continue
         one = axis_points(data, axis, word=word, length=lengths[axis], begin=begins[axis])
         one = one or _told_by_values(data, axis, edges, lengths[axis], begins[axis])

@@ -11,7 +11,7 @@ from math import comb
 
 import numpy as np
 
-from ..domain import AXES, FREE, Condition, Domain
+from ..domain import AXES, FREE, Condition, Domain, Kind
 from ..equation import edge_values, value_names
 from ..grid import Grid
 from .sampling import rounded
@@ -188,7 +188,8 @@ def proposed(sample: Sampled, grid: Grid, domain: Domain, fields: tuple[str, ...
 
 def guess(end: End) -> Condition:
     """Zero, flat, one number or one slope in all frames; free if it is none of them."""
-    telling = [kind for kind in ("value", "slope") if end.of(kind).tells]
+    kinds: tuple[Kind, ...] = ("value", "slope")
+    telling = [kind for kind in kinds if end.of(kind).tells]
     if not telling:
         return FREE
     zero = {kind: end.of(kind).excess(0.0) for kind in telling}
