@@ -17,7 +17,6 @@ from splatop.data import (
     in_memory,
     open_trajectories,
     part,
-    require_periodic,
     roughest_frames,
     save_trajectories,
     spectrum,
@@ -413,11 +412,10 @@ def test_our_own_files_keep_domain_and_layout(tmp_path, layout):
         )
 
 
-def test_bounded_data_end_in_one_line_where_the_numerics_are_periodic(solutions):
+def test_parts_of_bounded_data_keep_their_domain(solutions):
     data = as_trajectories(labelled(*solutions["walls"]), boundary="x: u = 0")
-    for use in (require_periodic, split):
-        with pytest.raises(SplatopError, match="a periodic box, got 'x: u = 0'"):
-            use(data)
+    parts = split(data)
+    assert parts.training.domain == parts.reported.domain == data.domain
 
 
 # --- looks at bounded fields ---------------------------------------------------------------------
