@@ -221,11 +221,12 @@ def _check_stepper(stepper: Any, spec: ModelSpec) -> None:
     if len(stepper.alone) != spec.members:
         raise SplatopError(f"expected {spec.members} member(s), got {len(stepper.alone)}")
     if physics is not None:
-        said = (spec.fields, spec.lengths, spec.dt)
-        held = (physics.equation.fields, physics.lengths, physics.dt)
+        said = (len(spec.fields), spec.lengths, spec.dt)
+        held = (len(physics.equation.fields), physics.lengths, physics.dt)
         if said != held:
             raise SplatopError(
-                f"expected physics of the fields, lengths and time step {said}, got {held}"
+                f"expected physics of so many fields, these lengths and time step: {said}, got "
+                f"{held}"
             )
 
 

@@ -29,7 +29,7 @@ class LinearMap:
 class _Batch:
     """One `vmap` around a map: its size, and which operands have it as their first axis."""
 
-    size: int
+    size: Any  # symbolic where a function with an open batch is exported
     batched: tuple[bool, ...]
 
 
