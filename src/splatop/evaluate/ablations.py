@@ -65,6 +65,7 @@ class OperatorAlone(Stepper):
 
     @property
     def network(self):
+        """The operator's network."""
         return self.surrogate.network
 
 

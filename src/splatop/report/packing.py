@@ -24,6 +24,7 @@ class FieldScale:
 
     @property
     def range(self) -> float:
+        """Greatest minus least value that the colours tell apart."""
         return self.high - self.low
 
 
