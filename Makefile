@@ -3,7 +3,7 @@ PYTHON ?= python3
 BIN := .venv/bin
 READY := .venv/.ready
 
-.PHONY: demo browser test test-all lint docs package fuzz results measure clean
+.PHONY: demo browser test test-all coverage lint docs package fuzz results measure clean
 
 $(READY): pyproject.toml
 	$(PYTHON) -c 'import sys; assert sys.version_info >= (3, 11), "splatop needs Python 3.11 or later"'
@@ -26,6 +26,10 @@ test: $(READY) browser
 
 test-all: $(READY) browser
 	$(BIN)/python -m pytest -m '' -n 2 --dist loadfile
+
+coverage: $(READY) browser  # of the quick tests, by line: the table, and the pages in build/coverage
+	$(BIN)/python -m pytest -n 2 --dist loadfile \
+		--cov=splatop --cov-report=term:skip-covered --cov-report=html:build/coverage
 
 lint: $(READY)
 	$(BIN)/ruff check .

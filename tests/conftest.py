@@ -1,5 +1,8 @@
 """Settings shared by all tests: double precision on request, compiled code kept between runs."""
 
+import contextlib
+import ctypes
+import gc
 import os
 from pathlib import Path
 
@@ -23,6 +26,16 @@ from splatop.cli import main
 # The same examples every time, and no deadline: the first one also compiles.
 settings.register_profile("splatop", deadline=None, derandomize=True, max_examples=12)
 settings.load_profile("splatop")
+
+
+@pytest.fixture(scope="module", autouse=True)
+def forget_compiled():
+    """Let go of what a file compiled: kept to the end, a worker would hold several gigabytes."""
+    yield
+    jax.clear_caches()
+    gc.collect()
+    with contextlib.suppress(OSError, AttributeError):  # glibc keeps freed memory until asked
+        ctypes.CDLL("libc.so.6").malloc_trim(0)
 
 
 @pytest.fixture

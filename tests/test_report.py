@@ -39,13 +39,7 @@ from splatop.report.isosurface import isosurface
 from splatop.report.learned import compare_with_dropped
 from splatop.report.markup import embedded_json, tag
 from splatop.report.mathml import mathml
-from splatop.report.packing import (
-    pack_bytes,
-    quantise_field,
-    quantise_signed,
-    restore_signed,
-    unpack_bytes,
-)
+from splatop.report.packing import pack_bytes, quantise_field, quantise_signed
 from splatop.report.playback import Playback, Rollout, play
 from splatop.report.sections import Charts, error_section
 from splatop.report.ticks import Axis, fitted_scale
@@ -55,6 +49,18 @@ from splatop.surrogate import Surrogate
 HOSTILE = "<script>alert(1)</script>"
 IMAGE = "<img src=x onerror=alert(1)>"
 STEPS, POINTS = 8, 24
+
+
+def restore_signed(codes: np.ndarray, limit: float) -> np.ndarray:
+    """What the page's script makes of the codes of `quantise_signed`."""
+    share = (codes.astype(float) - 128) / 127
+    return np.where(codes == 0, np.nan, np.sign(share) * share**2 * limit)
+
+
+def unpack_bytes(text: str, shape: tuple[int, ...]) -> np.ndarray:
+    """The bytes that `pack_bytes` packed."""
+    raw = np.frombuffer(zlib.decompress(base64.b64decode(text)), np.uint8).reshape(shape)
+    return np.cumsum(raw, axis=-1, dtype=np.uint8)
 
 
 def burgers_spec(**changes) -> ModelSpec:

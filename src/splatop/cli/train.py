@@ -77,6 +77,7 @@ class TrainingProgress:
         self.progress.stop()
 
     def say(self, message: str) -> None:
+        """A line above the bars."""
         self.progress.console.print(message, markup=False, highlight=False, soft_wrap=True)
 
     def __call__(self, stage: str, step: int, steps: int, loss: float, rate: float) -> None:

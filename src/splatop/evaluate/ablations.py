@@ -72,6 +72,7 @@ class OperatorAlone(Stepper):
 
     @property
     def network(self):
+        """The operator's network."""
         return self.surrogate.network
 
 

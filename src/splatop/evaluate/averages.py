@@ -77,11 +77,13 @@ class ReferenceRange:
         self.least, self.greatest = math.inf, -math.inf
 
     def add(self, states: np.ndarray) -> None:
+        """Count in frames of any shape."""
         self.least = min(self.least, float(states.min()))
         self.greatest = max(self.greatest, float(states.max()))
 
     @property
     def size(self) -> float:
+        """Greatest minus least value, which PSNR is relative to."""
         return self.greatest - self.least
 
 

@@ -70,6 +70,7 @@ class ReferenceTrajectories(Trajectories):
         self._held: tuple[int, np.ndarray] | None = None
 
     def read(self, trajectory: int, start: int, frames: int) -> np.ndarray:
+        """Frames `(frames, C, *N)` of a trajectory, solved when it is first asked for."""
         if self._held is None or self._held[0] != trajectory:
             self._held = None  # freed before the next one is made
             with jax.enable_x64(False):
@@ -114,7 +115,9 @@ class SomeTrajectories(Trajectories):
         self.attributes, self.domain = whole.attributes, whole.domain
 
     def read(self, trajectory: int, start: int, frames: int) -> np.ndarray:
+        """Frames `(frames, C, *N)` of one of the chosen trajectories."""
         return self.whole.read(self.indices[trajectory], start, frames)
 
     def close(self) -> None:
+        """Close the data set that they are part of."""
         self.whole.close()

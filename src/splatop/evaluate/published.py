@@ -22,6 +22,7 @@ class PublishedRollout:
 
     @property
     def label(self) -> str:
+        """What tables call it."""
         names = {"fno": "FNO", "unet": "U-Net", "resnet": "ResNet", "surrogate": "surrogate"}
         return f"published {names[self.kind]}"
 

@@ -59,10 +59,12 @@ class Metrics:
 
     @property
     def name(self) -> str:
+        """What tables and legends call the model."""
         return str(self.model["name"])
 
     @property
     def benchmark(self) -> str | None:
+        """The benchmark of the model; None for data of one's own."""
         return self.model.get("benchmark")
 
     def as_dict(self) -> dict[str, Any]:
@@ -74,6 +76,7 @@ class Metrics:
 
     @classmethod
     def from_dict(cls, values: Any, *, source: str = "the metrics") -> "Metrics":
+        """Metrics from the content of `metrics.json`, checked field by field."""
         if not isinstance(values, Mapping) or "rl2_mean" not in values:
             raise SplatopError(
                 f"expected metrics of `splatop evaluate` in {source}, got something else: "

@@ -21,6 +21,7 @@ class SpreadRecord:
     spreads: list[np.ndarray] = field(default_factory=list)  # (T,) each
 
     def add(self, errors: np.ndarray, spread: np.ndarray) -> None:
+        """One trajectory: the errors `(T, K)` of K members at T steps, and their spread `(T,)`."""
         self.errors.append(np.asarray(errors, float))
         self.spreads.append(np.asarray(spread, float))
 

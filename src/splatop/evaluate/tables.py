@@ -33,11 +33,13 @@ class Table:
     notes: tuple[str, ...] = ()
 
     def markdown(self) -> str:
+        """The table for people, with title and notes."""
         lines = [f"# {self.title}", "", _line(self.columns), _line(["---"] * len(self.columns))]
         lines += [_line(row) for row in self.rows]
         return "\n".join([*lines, *(f"\n{note}" for note in self.notes)]) + "\n"
 
     def csv(self) -> str:
+        """The records for programs."""
         names = list(dict.fromkeys(name for record in self.records for name in record))
         out = io.StringIO()
         writer = csv.DictWriter(out, names, restval="", lineterminator="\n")
@@ -85,6 +87,7 @@ def rollout_row(metrics: Metrics) -> tuple[str, ...]:
 
 
 def published_row(row: PublishedRollout) -> tuple[str, ...]:
+    """A row of the paper's table, in the columns of `rollout_row`."""
     return (
         row.label,
         parameter_count(row.parameters),
@@ -97,6 +100,7 @@ def published_row(row: PublishedRollout) -> tuple[str, ...]:
 
 
 def rollout_record(metrics: Metrics) -> dict[str, Any]:
+    """The numbers of `rollout_row`, and those that a CSV file has room for."""
     return {
         "benchmark": metrics.benchmark,
         "method": method_label(metrics),
@@ -120,6 +124,7 @@ def rollout_record(metrics: Metrics) -> dict[str, Any]:
 
 
 def published_record(row: PublishedRollout, benchmark: str) -> dict[str, Any]:
+    """The numbers of `published_row`."""
     return {
         "benchmark": benchmark,
         "method": row.kind,

@@ -43,6 +43,7 @@ class Entry:
 
     @property
     def is_physics_alone(self) -> bool:
+        """Whether this is a surrogate's physics without its operator."""
         return self.model is not self.run.model
 
 

@@ -14,6 +14,7 @@ from .words import Verdict
 
 
 def page_title(runs: Sequence[EvaluatedRun]) -> str:
+    """What the browser's tab says."""
     benchmark = BENCHMARKS.get(runs[0].model.spec.benchmark or "")
     spec = runs[0].model.spec
     subject = benchmark.title if benchmark else f"A {spec.dims}D model of {', '.join(spec.fields)}"
@@ -21,6 +22,7 @@ def page_title(runs: Sequence[EvaluatedRun]) -> str:
 
 
 def header(runs: Sequence[EvaluatedRun], version: str) -> Html:
+    """The top of the page: runs, fields, box, grid and test set, and the version that wrote it."""
     first = runs[0]
     spec, metrics = first.model.spec, first.metrics
     points = metrics.data.get("points") or []
@@ -46,6 +48,7 @@ def header(runs: Sequence[EvaluatedRun], version: str) -> Html:
 
 
 def verdict_section(said: Verdict, runs: Sequence[EvaluatedRun]) -> Html:
+    """The headline, its sentences, and the numbers that carry it."""
     return tag(
         "section",
         tag("h2", "Verdict", class_="sr"),

@@ -24,6 +24,7 @@ class FieldScale:
 
     @property
     def range(self) -> float:
+        """Greatest minus least value that the colours tell apart."""
         return self.high - self.low
 
 
@@ -59,21 +60,10 @@ def quantise_signed(values: np.ndarray, limit: float) -> np.ndarray:
     return np.where(finite, codes, 0).astype(np.uint8)
 
 
-def restore_signed(codes: np.ndarray, limit: float) -> np.ndarray:
-    """What the page's script makes of the codes."""
-    share = (codes.astype(float) - _ZERO) / _SPAN
-    return np.where(codes == 0, np.nan, np.sign(share) * share**2 * limit)
-
-
 def pack_bytes(codes: np.ndarray) -> str:
     """Bytes as differences along the last axis, deflated, base64."""
     codes = np.ascontiguousarray(codes, np.uint8)
     return _text(np.diff(codes, axis=-1, prepend=np.uint8(0)).tobytes())
-
-
-def unpack_bytes(text: str, shape: tuple[int, ...]) -> np.ndarray:
-    raw = np.frombuffer(zlib.decompress(base64.b64decode(text)), np.uint8).reshape(shape)
-    return np.cumsum(raw, axis=-1, dtype=np.uint8)
 
 
 def pack_floats(values: np.ndarray) -> str:

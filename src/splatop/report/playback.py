@@ -56,6 +56,7 @@ class Playback:
 
     @property
     def times(self) -> tuple[float, ...]:
+        """The time of each shown frame, from the start of the rollout."""
         return tuple(step * self.dt for step in self.steps)
 
 
@@ -157,6 +158,7 @@ def strides(points: tuple[int, ...]) -> tuple[int, ...]:
 
 
 def shown_points(points: tuple[int, ...]) -> tuple[int, ...]:
+    """Points per axis that are left of a grid in the player."""
     return tuple(len(range(0, n, k)) for n, k in zip(points, strides(points), strict=True))
 
 

@@ -72,6 +72,7 @@ def _errors_at_frames(playback: Playback, rollout: Rollout) -> list[float | None
 
 
 def player_section(playback: Playback, data: dict[str, Any], shown: Sequence[Entry]) -> Html:
+    """The player: reference, predictions and errors side by side, with its controls."""
     dims = playback.grid.dims
     has_gaussians = any(model["gaussians"] for model in data["models"])
     controls = [

@@ -48,6 +48,7 @@ class Charts:
 
 
 def section(identifier: str, title: str, *children: Child) -> Html:
+    """A section of the page with its heading, found by `#identifier`."""
     return tag("section", tag("h2", title), *children, id=identifier)
 
 

@@ -21,6 +21,8 @@ class Axis:
 
 @dataclass
 class Scale:
+    """From values to pixels: `low` is drawn at `start`, `high` at `end`."""
+
     low: Number
     high: Number
     log: bool
@@ -35,12 +37,14 @@ class Scale:
 
 
 def usable(value: Number | None, log: bool) -> bool:
+    """Whether a value has a place on the axis: finite, and positive on a logarithmic one."""
     return value is not None and math.isfinite(value) and (value > 0 or not log)
 
 
 def fitted_scale(
     axis: Axis, values: Sequence[Number | None], start: Number, end: Number, *, tight: bool
 ) -> Scale:
+    """A scale from `start` to `end`, in pixels, that holds all values; `tight` ends at them."""
     held = [v for v in values if v is not None and usable(v, axis.log)]
     held = held or [1.0, 10.0]
     low = min(held) if axis.low is None else axis.low

@@ -46,6 +46,7 @@ def matched(benchmark: str) -> list[PlannedRun]:
 
 
 def tenfold(benchmark: str) -> list[PlannedRun]:
+    """The networks with ten times as many parameters."""
     return [PlannedRun(benchmark, kind, {"tenfold": "true"}) for kind in NETWORKS]
 
 

@@ -32,6 +32,7 @@ class Encoding:
     encoder: str
 
     def save(self, path: Path) -> Path:
+        """Write a `.npz` file, complete or not at all."""
         with complete_or_absent(path) as partial, partial.open("wb") as file:
             np.savez(
                 file,
@@ -42,6 +43,7 @@ class Encoding:
 
     @classmethod
     def load(cls, path: Path) -> "Encoding":
+        """Read what `save` wrote."""
         try:
             with np.load(path, allow_pickle=False) as held:
                 about = json.loads(str(held["about"]))

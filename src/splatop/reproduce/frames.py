@@ -33,6 +33,7 @@ class Frames:
     dt: float
 
     def save(self, path: Path) -> Path:
+        """Write a `.npz` file, complete or not at all."""
         about = {
             "name": self.name,
             "kind": self.kind,
@@ -52,6 +53,7 @@ class Frames:
 
     @classmethod
     def load(cls, path: Path) -> "Frames":
+        """Read what `save` wrote."""
         try:
             with np.load(path, allow_pickle=False) as held:
                 about = json.loads(str(held["about"]))

@@ -173,6 +173,7 @@ def draw_groups(ax: Axes, groups: Mapping[str, Sequence[Metrics]]) -> None:
 
 
 def mark_initial_band(ax: Axes, metrics: Metrics) -> None:
+    """Mark the highest wavenumber of a benchmark's initial states."""
     benchmark = BENCHMARKS.get(metrics.benchmark or "")
     if benchmark is not None:
         edge = benchmark.initial_cutoff * np.sqrt(benchmark.dims)

@@ -43,6 +43,7 @@ class PlannedRun:
 
     @property
     def folder(self) -> str:
+        """The name of its run folder."""
         changed = [f"{key}-{value}" for key, value in sorted(self.settings.items())]
         return "-".join([self.benchmark, self.kind, *changed])
 
@@ -83,6 +84,7 @@ class Workshop:
     say: Say = lambda _: None
 
     def size_of(self, benchmark: str) -> Size:
+        """How much to evaluate on a benchmark."""
         if self.preset != "smoke":
             return self.size.on(benchmark)
         least = SMOKE[get_benchmark(benchmark).dims]
@@ -94,6 +96,7 @@ class Workshop:
         return chosen.on(benchmark)
 
     def path(self, run: PlannedRun) -> Path:
+        """The run folder of a run."""
         return self.folder / run.folder
 
     def model(self, run: PlannedRun) -> Model:
