@@ -297,6 +297,6 @@ def _explained(term: LearnedTerm, samples: _Samples) -> float:
         left, whole = np.sum((samples.target - made) ** 2), np.sum(samples.target**2)
     else:
         x, y = _columns(samples)
-        made = np.asarray(jax.jit(_integrated)(term, x) * term.size)
+        made = np.asarray(eqx.filter_jit(_integrated)(term, x) * term.size)
         left, whole = np.sum((np.asarray(y) - made) ** 2), np.sum(np.asarray(y) ** 2)
     return float(1 - left / max(float(whole), 1e-300))
