@@ -34,6 +34,10 @@ BLOCKS = 12
 # Values of columns that are computed in all.
 _MOST = 6e8
 _NARROW = 3
+# Values of all columns in one frame, and what may be left out of clean data to keep below that.
+_PER_FRAME = 6e6
+_TAILS = (1e-6, 1e-5, 1e-4, 1e-3)
+_LEAST_BAND = 4
 # Relative noise below which its share need not be known well.
 _QUIET = 1e-5
 
@@ -63,19 +67,28 @@ class Frames:
     spectrum: Spectrum
     noise: np.ndarray  # deviation of noise on the grid's points, per channel
     dt: float
-    used: int
 
 
 def gather(
-    data: Trajectories, begin: np.ndarray, length: int, degree: int, tail: float = 1e-6
+    data: Trajectories, begin: np.ndarray, length: int, degree: int, columns: int = 1
 ) -> Frames:
-    """The frames inside the band of all of them, on a grid that holds products without aliasing."""
+    """The frames inside the band of all of them, on a grid that holds products without aliasing.
+
+    So many columns must fit on it: where the band of clean data is too wide for that, what lies in
+    its tail is left out.
+    """
     owner = np.repeat(np.arange(data.trajectories), len(begin))
     places = np.array([[i, s] for i in range(data.trajectories) for s in begin])
     pieces = [data.windows(places[owner == i], length) for i in range(data.trajectories)]
-    spectra = [measure(piece.astype(np.float64), tail=tail) for piece in pieces]
-    band = tuple(int(b) for b in np.max([s.band for s in spectra], axis=0))
-    points = tuple(_even((degree + 1) * b + 2) for b in band)
+    for tail in _TAILS:
+        spectra = [measure(piece.astype(np.float64), tail=tail) for piece in pieces]
+        band = tuple(int(b) for b in np.max([s.band for s in spectra], axis=0))
+        points = tuple(_even((degree + 1) * b + 2) for b in band)
+        if columns * math.prod(points) <= _PER_FRAME:
+            break
+    while columns * math.prod(points) > _PER_FRAME and max(band) > _LEAST_BAND:
+        band = tuple(max(_LEAST_BAND, int(0.9 * b)) for b in band)
+        points = tuple(_even((degree + 1) * b + 2) for b in band)
     states = np.concatenate([project(p.astype(np.float64), band, points) for p in pieces])
     loudest = spectra[int(np.argmax([s.relative_noise for s in spectra]))]
     size = np.sqrt(np.mean(states**2, axis=(0, 1, *range(3, states.ndim))))
@@ -83,7 +96,7 @@ def gather(
     noise = np.maximum(noise, np.finfo(np.float32).eps * size / 4)
     ratio = math.sqrt(math.prod(points) / math.prod(data.grid.points))
     grid = Grid(points, data.grid.lengths, data.grid.origin)
-    return Frames(states, owner, grid, band, loudest, noise * ratio, data.dt, states.shape[1])
+    return Frames(states, owner, grid, band, loudest, noise * ratio, data.dt)
 
 
 def _even(n: int) -> int:
