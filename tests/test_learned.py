@@ -1,5 +1,7 @@
 """Learned terms: what they are, that they learn, and that they stay finite."""
 
+from dataclasses import replace
+
 import equinox as eqx
 import jax
 import jax.numpy as jnp
@@ -155,7 +157,7 @@ def test_a_polynomial_is_distilled_from_what_was_learned(waves):
         (jnp.ones((1, 1)), jnp.zeros(1)),
     )
     exact = eqx.tree_at(lambda t: t.network, u, network)
-    offer = distilled(type(found)(exact, 1.0, found.names))
+    offer = distilled(replace(found, term=exact, explained=1.0))
     assert offer is not None
     scale = float(u.size[0] / u.spread[0])
     assert f"{scale:+.4g}*u" in offer["text"]
@@ -166,3 +168,25 @@ def test_too_few_frames_are_refused(waves):
     partial = parse_partial_equation("dt(u) = ?", dims=1)
     with pytest.raises(SplatopError, match="at least 7 frames"):
         learn(short, partial, known=None, coefficients={})
+
+
+@pytest.mark.slow
+def test_training_learns_what_no_formula_is(waves, tmp_path):
+    """From text with ? to a saved model, and a picture of what was learned."""
+    fitted = splatop.fit(
+        waves,
+        "dt(u) = 1e-3*d2x(u) + ?(u)",
+        settings={"model": "physics"},
+        out=tmp_path / "run",
+    )
+    assert fitted.model.record["unknown"]["kept"] == "learned"
+    assert "was learned" in fitted.summary
+    path = fitted.save(tmp_path / "model.safetensors")
+    u0 = waves.array[0, 0]
+    made = splatop.load(path).rollout(u0, steps=20)
+    assert jnp.array_equal(made, fitted.model.rollout(u0, steps=20))
+    error = np.linalg.norm(np.asarray(made) - waves.array[0, 1:]) / np.linalg.norm(waves.array[0])
+    assert error < 0.02
+    from splatop.evaluate.learned import draw_learned
+
+    assert draw_learned(fitted.model).axes[0].get_xlabel() == "u"
