@@ -165,6 +165,12 @@ def train(
         highlight=False,
     )
     console.print(trained.record["summary"], markup=False, highlight=False, soft_wrap=True)
+    if (trained.record.get("unknown") or {}).get("kept") == "learned":
+        from ..evaluate.figures import save_figure
+        from ..evaluate.learned import draw_learned
+
+        picture, *_ = save_figure(draw_learned(trained), out / "learned")
+        console.print(f"a picture of the learned term: {picture}", markup=False, highlight=False)
 
 
 @app.command()

@@ -131,7 +131,7 @@ def _frames(data: Trajectories, question: Question, frames: int | str | None, st
         length = min(longest, max(total, _FEWEST_FRAMES))
         pieces = max(1, total // length)
         begin = np.linspace(0, wanted - length, pieces).round().astype(int)
-    held = gather(data, start + begin, length, question.degree)
+    held = gather(data, start + begin, length, question.degree, len(question.basis[0]))
     if not np.ptp(held.states):
         raise SplatopError(
             "expected frames that vary in space or time, got one constant value: nothing can be "

@@ -42,16 +42,20 @@ _WINDOWS = 160
 _POINTS = 2048
 _LAST = 40_000
 _RIDGE = 1e-10
+# Values of the arguments that are kept to show where there were data.
+_SHOWN = 300
 
 
 @dataclass(frozen=True)
 class Learned:
     """A term that was learned: `explained` is the share of what the known terms leave of the
-    change that it accounts for (in energy, 1 is all), on windows not used for it."""
+    change that it accounts for (in energy, 1 is all), on windows not used for it; `names` those of
+    its arguments, and `samples` `(n, F)` some of their values in the data."""
 
     term: LearnedTerm
     explained: float
     names: tuple[str, ...]
+    samples: np.ndarray
 
 
 @dataclass(frozen=True)
@@ -123,7 +127,8 @@ def learn(
         if _explained(refitted, testing) > before:
             term = refitted
     names = feature_names(data.fields, arguments, invariant=invariant)
-    return Learned(term, _explained(term, testing), names)
+    some = np.random.default_rng(seed).integers(0, flat.shape[1], _SHOWN)
+    return Learned(term, _explained(term, testing), names, flat[:, some].T)
 
 
 def _sizes(samples: _Samples, conservative: bool, outputs: int) -> np.ndarray:
@@ -297,6 +302,6 @@ def _explained(term: LearnedTerm, samples: _Samples) -> float:
         left, whole = np.sum((samples.target - made) ** 2), np.sum(samples.target**2)
     else:
         x, y = _columns(samples)
-        made = np.asarray(jax.jit(_integrated)(term, x) * term.size)
+        made = np.asarray(eqx.filter_jit(_integrated)(term, x) * term.size)
         left, whole = np.sum((np.asarray(y) - made) ** 2), np.sum(np.asarray(y) ** 2)
     return float(1 - left / max(float(whole), 1e-300))

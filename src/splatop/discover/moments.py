@@ -22,18 +22,19 @@ from ..equation.expression import Expression, FieldDerivative, atoms
 from ..equation.values import field_value
 from ..grid import Grid
 from ..identify.noise import Spectrum, measure, project
-from ..identify.weak import time_tests
 from ..jets import SpectralJets
 from ..spectral import BoxFilter
 from ..stepper import Coefficients
+from .bells import bells, usable_halves
 
-# Half widths of the bells, in frames.
-HALVES = (3, 6, 12, 24)
 SHELLS = 16
 BLOCKS = 12
 # Values of columns that are computed in all.
 _MOST = 6e8
-_NARROW = 3
+# Values of all columns in one frame, and what may be left out of clean data to keep below that.
+_PER_FRAME = 6e6
+_TAILS = (1e-6, 1e-5, 1e-4, 1e-3)
+_LEAST_BAND = 4
 # Relative noise below which its share need not be known well.
 _QUIET = 1e-5
 
@@ -63,19 +64,28 @@ class Frames:
     spectrum: Spectrum
     noise: np.ndarray  # deviation of noise on the grid's points, per channel
     dt: float
-    used: int
 
 
 def gather(
-    data: Trajectories, begin: np.ndarray, length: int, degree: int, tail: float = 1e-6
+    data: Trajectories, begin: np.ndarray, length: int, degree: int, columns: int = 1
 ) -> Frames:
-    """The frames inside the band of all of them, on a grid that holds products without aliasing."""
+    """The frames inside the band of all of them, on a grid that holds products without aliasing.
+
+    So many columns must fit on it: where the band of clean data is too wide for that, what lies in
+    its tail is left out.
+    """
     owner = np.repeat(np.arange(data.trajectories), len(begin))
     places = np.array([[i, s] for i in range(data.trajectories) for s in begin])
     pieces = [data.windows(places[owner == i], length) for i in range(data.trajectories)]
-    spectra = [measure(piece.astype(np.float64), tail=tail) for piece in pieces]
-    band = tuple(int(b) for b in np.max([s.band for s in spectra], axis=0))
-    points = tuple(_even((degree + 1) * b + 2) for b in band)
+    for tail in _TAILS:
+        spectra = [measure(piece.astype(np.float64), tail=tail) for piece in pieces]
+        band = tuple(int(b) for b in np.max([s.band for s in spectra], axis=0))
+        points = tuple(_even((degree + 1) * b + 2) for b in band)
+        if columns * math.prod(points) <= _PER_FRAME:
+            break
+    while columns * math.prod(points) > _PER_FRAME and max(band) > _LEAST_BAND:
+        band = tuple(max(_LEAST_BAND, int(0.9 * b)) for b in band)
+        points = tuple(_even((degree + 1) * b + 2) for b in band)
     states = np.concatenate([project(p.astype(np.float64), band, points) for p in pieces])
     loudest = spectra[int(np.argmax([s.relative_noise for s in spectra]))]
     size = np.sqrt(np.mean(states**2, axis=(0, 1, *range(3, states.ndim))))
@@ -83,7 +93,7 @@ def gather(
     noise = np.maximum(noise, np.finfo(np.float32).eps * size / 4)
     ratio = math.sqrt(math.prod(points) / math.prod(data.grid.points))
     grid = Grid(points, data.grid.lengths, data.grid.origin)
-    return Frames(states, owner, grid, band, loudest, noise * ratio, data.dt, states.shape[1])
+    return Frames(states, owner, grid, band, loudest, noise * ratio, data.dt)
 
 
 def _even(n: int) -> int:
@@ -174,58 +184,6 @@ def _plain_products(
         else:
             others.append(i)
     return plain, others
-
-
-def bells(frames: int, half: int) -> tuple[np.ndarray, np.ndarray, float]:
-    """Weights on du/dt and on u times dt, `(windows, frames)` each, and how many of the windows
-    count as one because they overlap.
-
-    Up to seven frames the bell is that of the weak method, beyond a power of `1 - s²`.
-    """
-    if half <= _NARROW:
-        a, b = time_tests(frames) if half == _NARROW else _narrow(frames)
-        deviation = 0.9 if half == _NARROW else 0.76
-    else:
-        n = np.arange(-half, half + 1) / (half + 1)
-        power = max(half, 11)
-        bell = (1 - n**2) ** power
-        bell /= bell.sum()
-        slope = _slope(bell)
-        stride = max(1, half // 6)
-        starts = range(0, frames - 2 * half, stride)
-        a, b = np.zeros((2, len(starts), frames))
-        for row, first in enumerate(starts):
-            a[row, first : first + 2 * half + 1] = bell
-            b[row, first : first + 2 * half + 1] = slope
-        deviation = (half + 1) / math.sqrt(2 * power + 3)
-        return a, b, max(1.0, 3.5 * deviation / stride)
-    return a, b, 3.5 * deviation
-
-
-def _slope(bell: np.ndarray) -> np.ndarray:
-    """Weights b on frames with `Σ b u = dt Σ a u'` for all that turns by up to 2 per frame."""
-    half = len(bell) // 2
-    positive = np.arange(1, half + 1)
-    turns = np.linspace(0.02, 2.0, 12 * half)[:, None]
-    wanted = turns[:, 0] * (bell[half] + 2 * np.cos(turns * positive) @ bell[half + 1 :])
-    slopes = np.linalg.lstsq(2 * np.sin(turns * positive), wanted, rcond=None)[0]
-    return np.concatenate([-slopes[::-1], [0.0], slopes])
-
-
-def _narrow(frames: int) -> tuple[np.ndarray, np.ndarray]:
-    a, b = time_tests(5)
-    rows = frames - 4
-    values, slopes = np.zeros((2, rows, frames))
-    for row in range(rows):
-        values[row, row : row + 5], slopes[row, row : row + 5] = a[0], b[0]
-    return values, slopes
-
-
-def usable_halves(length: int, dims: int) -> tuple[int, ...]:
-    """Widths of which a piece holds several independent windows; fewer where each costs more."""
-    some = HALVES if dims == 1 else (3, 10)
-    fitting = tuple(h for h in some if 3 * h + 1 <= length)
-    return fitting or ((_NARROW,) if length >= 7 else (2,))
 
 
 def accumulate(

@@ -113,7 +113,11 @@ def _resolved(problem: Problem, text: str, data: Trajectories, say: Say) -> Prob
         "formula": None if formula is None else formula.as_dict(),
         "learned": None
         if learned is None
-        else {"explained": learned.explained, "arguments": list(learned.names)},
+        else {
+            "explained": learned.explained,
+            "arguments": list(learned.names),
+            "samples": np.round(learned.samples, 6).tolist(),
+        },
     }
     if best.what == "learned" and learned is not None:
         found["distilled"] = offer = distilled(learned)

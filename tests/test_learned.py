@@ -1,0 +1,192 @@
+"""Learned terms: what they are, that they learn, and that they stay finite."""
+
+from dataclasses import replace
+
+import equinox as eqx
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+
+import splatop
+from splatop.data import ArrayTrajectories
+from splatop.description import build, describe
+from splatop.discover.distil import distilled
+from splatop.discover.learn import learn
+from splatop.equation import Equation, LearnedTerm, format_equation, parse_partial_equation
+from splatop.equation.learned import usual_arguments
+from splatop.errors import SplatopError
+from splatop.grid import Grid
+from splatop.jets import SpectralJets
+from splatop.spectral import PassThrough
+
+GRID = Grid((32, 32), (1.0, 1.0))
+
+
+def term(**options):
+    """With random weights, for u and v, from values, gradients and Laplacians."""
+    fields = ("u", "v")
+    arguments = usual_arguments(fields, 2)
+    invariant = options.get("invariant", False)
+    count = 7 if invariant else len(arguments)
+    outputs = 2 if not options.get("conservative") else 4
+    return LearnedTerm(
+        network=eqx.nn.MLP(count, outputs, 8, 2, activation=jax.nn.gelu, key=jax.random.key(1)),
+        centre=jnp.zeros(count),
+        spread=jnp.ones(count),
+        low=-3 * jnp.ones(count),
+        high=3 * jnp.ones(count),
+        size=jnp.ones(outputs),
+        fields=fields,
+        targets=fields,
+        arguments=arguments,
+        **options,
+    )
+
+
+def state(seed=0):
+    modes = np.random.default_rng(seed).normal(size=(2, 32, 32))
+    k = np.abs(np.fft.fftfreq(32, 1 / 32))
+    inside = (k[:, None] <= 3) & (k[None] <= 3)
+    u = np.fft.ifft2(np.fft.fft2(modes) * inside).real
+    return jnp.asarray(u / np.abs(u).max(), jnp.float32)
+
+
+def value(one, u):
+    jets = SpectralJets(GRID.lengths, PassThrough())
+    return one(jets(u, sorted(one.derivatives(2))), {})
+
+
+def test_it_is_described_built_printed_and_dropped():
+    one = term()
+    again = build(describe(one, inline=True), {})
+    assert jnp.array_equal(value(again, state()), value(one, state()))
+    known = splatop.parse_equation("dt(u) = lap(u); dt(v) = lap(v)", dims=2)
+    equation = Equation((*known.terms, one), ("u", "v"))
+    assert "<learned>" in format_equation(equation, dims=2)
+    assert equation.without("learned").term_names == known.term_names
+
+
+def test_a_flux_conserves_the_mean():
+    found = value(term(conservative=True), state())
+    size = float(jnp.abs(found).max())
+    assert size > 1e-2
+    # A sum of 1024 numbers in single precision.
+    assert jnp.abs(found.mean(axis=(1, 2))).max() < 1e-5 * size
+
+
+def test_invariants_do_not_change_when_the_axes_turn():
+    one, u = term(invariant=True), state()
+    turned = jnp.rot90(u, axes=(1, 2))
+    a, b = jnp.rot90(value(one, u), axes=(1, 2)), value(one, turned)
+    # A quarter turn moves points onto points; only rounding differs, which derivatives of order 2
+    # of 3 waves magnify by (6π)².
+    assert jnp.abs(a - b).max() < 1e-3 * jnp.abs(a).max()
+    plain = term()
+    assert (
+        jnp.abs(jnp.rot90(value(plain, u), axes=(1, 2)) - value(plain, turned)).max()
+        > 1e-2 * jnp.abs(value(plain, u)).max()
+    )
+
+
+def test_outside_the_range_of_the_data_it_stays_what_it_is_at_the_edge():
+    one, u = term(), state()
+    far = value(one, 1e6 * u)
+    assert jnp.isfinite(far).all()
+    assert jnp.abs(far).max() < 100
+
+
+def test_it_is_differentiable():
+    one, u = term(), state()
+    slope = eqx.filter_grad(lambda t: jnp.sum(value(t, u) ** 2))(one)
+    assert float(jnp.abs(slope.network.layers[0].weight).max()) > 0
+    assert float(jnp.abs(jax.grad(lambda u: jnp.sum(value(one, u) ** 2))(u)).max()) > 0
+
+
+@pytest.fixture(scope="module")
+def waves():
+    """u_t = D u_xx + sin(3u) exp(-u²) by a fine RK4 on 64 points, where D u_xx is known."""
+    x = np.arange(64) / 64
+    k = np.fft.rfftfreq(64, 1 / 64)
+
+    def rate(u):
+        bent = np.fft.irfft(-((2 * np.pi * k) ** 2) * np.fft.rfft(u), 64)
+        return 1e-3 * bent + np.sin(3 * u) * np.exp(-(u**2))
+
+    generator = np.random.default_rng(0)
+    trajectories = []
+    for _ in range(3):
+        u = sum(
+            generator.normal() * np.cos(2 * np.pi * m * x + generator.uniform(0, 6)) / m
+            for m in (1, 2, 3)
+        )
+        frames = []
+        for _ in range(21):
+            frames.append(u)
+            for _ in range(10):
+                h = 0.005
+                a = rate(u)
+                b = rate(u + h / 2 * a)
+                c = rate(u + h / 2 * b)
+                u = u + h / 6 * (a + 2 * b + 2 * c + rate(u + h * c))
+        trajectories.append(frames)
+    array = np.array(trajectories)[:, :, None].astype(np.float32)
+    return ArrayTrajectories(array, Grid((64,), (1.0,)), dt=0.05, fields=("u",))
+
+
+def test_a_reaction_that_is_no_polynomial_is_learned(waves):
+    partial = parse_partial_equation("dt(u) = 1e-3*d2x(u) + ?(u)", dims=1)
+    found = learn(waves, partial, known=partial.known, coefficients={}, steps=400)
+    # 400 steps of training leave some 1e-3 of the energy; a wrong sign would leave four times it.
+    assert found.explained > 0.99
+    u = np.linspace(-0.8, 0.8, 9, dtype=np.float32)
+    made = np.asarray(found.term.values(jnp.asarray(u)[None]))[0]
+    assert made == pytest.approx(np.sin(3 * u) * np.exp(-(u**2)), abs=0.1)
+    assert found.names == ("u",)
+
+
+def test_a_polynomial_is_distilled_from_what_was_learned(waves):
+    partial = parse_partial_equation("dt(u) = ?(u)", dims=1)
+    found = learn(waves, partial, known=None, coefficients={}, steps=1)
+    u = found.term
+    # The network is replaced by a known function of its argument: the identity of one unit.
+    network = eqx.nn.MLP(1, 1, 1, 0, key=jax.random.key(0))
+    network = eqx.tree_at(
+        lambda n: (n.layers[0].weight, n.layers[0].bias),
+        network,
+        (jnp.ones((1, 1)), jnp.zeros(1)),
+    )
+    exact = eqx.tree_at(lambda t: t.network, u, network)
+    offer = distilled(replace(found, term=exact, explained=1.0))
+    assert offer is not None
+    scale = float(u.size[0] / u.spread[0])
+    assert f"{scale:+.4g}*u" in offer["text"]
+
+
+def test_too_few_frames_are_refused(waves):
+    short = ArrayTrajectories(waves.array[:, :5], waves.grid, dt=0.05, fields=("u",))
+    partial = parse_partial_equation("dt(u) = ?", dims=1)
+    with pytest.raises(SplatopError, match="at least 7 frames"):
+        learn(short, partial, known=None, coefficients={})
+
+
+@pytest.mark.slow
+def test_training_learns_what_no_formula_is(waves, tmp_path):
+    """From text with ? to a saved model, and a picture of what was learned."""
+    fitted = splatop.fit(
+        waves,
+        "dt(u) = 1e-3*d2x(u) + ?(u)",
+        settings={"model": "physics"},
+        out=tmp_path / "run",
+    )
+    assert fitted.model.record["unknown"]["kept"] == "learned"
+    assert "was learned" in fitted.summary
+    path = fitted.save(tmp_path / "model.safetensors")
+    u0 = waves.array[0, 0]
+    made = splatop.load(path).rollout(u0, steps=20)
+    assert jnp.array_equal(made, fitted.model.rollout(u0, steps=20))
+    error = np.linalg.norm(np.asarray(made) - waves.array[0, 1:]) / np.linalg.norm(waves.array[0])
+    assert error < 0.02
+    from splatop.evaluate.learned import draw_learned
+
+    assert draw_learned(fitted.model).axes[0].get_xlabel() == "u"
