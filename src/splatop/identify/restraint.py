@@ -20,6 +20,12 @@ _LEAST_DECAY = 2.0
 _LEAST_SHARE = 0.05
 
 
+def without(reduced: Reduced) -> np.ndarray:
+    """No restraint at all."""
+    *full, last = reduced.points
+    return np.zeros((reduced.states.shape[2], *full, last // 2 + 1))
+
+
 def first_restraint(problem: Problem, reduced: Reduced) -> np.ndarray:
     """Noise over the expected size of each mode of a state, `(C, *K)` in the layout of `rfftn`.
 
@@ -91,8 +97,7 @@ def smoothed(reduced: Reduced, states: np.ndarray) -> np.ndarray:
 
 def determined(reduced: Reduced, seen: np.ndarray) -> float:
     """How many numbers of a state the frames determine, rather than the restraint."""
-    if reduced.restraint is None:
-        return reduced.freedom
+    assert reduced.restraint is not None
     share = seen / (seen + np.square(reduced.restraint))
     return float(np.sum(share * in_band(reduced) * multiplicity(reduced.points)))
 

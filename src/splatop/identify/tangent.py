@@ -4,6 +4,7 @@ The states are eliminated by variable projection: with their Jacobian where it f
 else by conjugate gradients.
 """
 
+import math
 from collections.abc import Callable
 from dataclasses import dataclass
 
@@ -35,8 +36,8 @@ class Tangent:
     """The prediction linearised at one point.
 
     `eliminate` splits a target `(S, 1 + L, C, *M)` into what no change of states explains, and the
-    change `(S, C, *M)` that explains the rest. `columns` `(p, S, 1 + L, C, *M)` are what it leaves of
-    the derivatives by the coefficients, `changes` the changes that go with them.
+    change `(S, C, *M)` that explains the rest. `columns` `(p, S, 1 + L, C, *M)` are what it leaves
+    of the derivatives by the coefficients, `changes` the changes that go with them.
     """
 
     eliminate: Eliminate
@@ -49,7 +50,7 @@ def predicted(
 ) -> np.ndarray:
     """Weighted frames `(S, 1 + L, C, *M)`, the first of them what restrains the states."""
     point = jnp.asarray(x), jnp.asarray(states)
-    return np.asarray(_run(problem.equation, reduced, *point, problem.given, steps))
+    return np.asarray(_run(problem.equation, reduced, *point, problem.given, _traced(steps)))
 
 
 def tangent(
@@ -59,11 +60,11 @@ def tangent(
     basis = _basis(reduced)
     if len(basis) * reduced.states.size <= _MOST_NUMBERS:
         jacobian, columns = _jacobian(
-            problem.equation, reduced, *point, problem.given, (steps, jnp.asarray(basis))
+            problem.equation, reduced, *point, problem.given, (_traced(steps), jnp.asarray(basis))
         )
         eliminate = _by_jacobian(np.asarray(jacobian), basis)
     else:
-        columns = _columns(problem.equation, reduced, *point, problem.given, steps)
+        columns = _columns(problem.equation, reduced, *point, problem.given, _traced(steps))
 
         def by_gradients(target: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
             how = steps, jnp.asarray(target)
@@ -73,6 +74,26 @@ def tangent(
         eliminate = by_gradients
     left, changes = zip(*(eliminate(column) for column in np.asarray(columns)), strict=True)
     return Tangent(eliminate, np.stack(left), np.stack(changes))
+
+
+def known_columns(
+    problem: Problem, reduced: Reduced, x: np.ndarray, states: np.ndarray, steps: Steps
+) -> np.ndarray:
+    """Derivatives `(k, S, 1 + L, C, *M)` of the prediction by the known coefficients."""
+    if not problem.known:
+        return np.empty((0, *states.shape))
+    swapped = _traced(steps)._replace(unknown=tuple(problem.known))
+    values = jnp.asarray(list(problem.known.values()))
+    found = {name: jnp.asarray(v) for name, v in zip(problem.unknown, x, strict=True)}
+    return np.asarray(
+        _columns(problem.equation, reduced, values, jnp.asarray(states), found, swapped)
+    )
+
+
+def _traced(steps: Steps) -> Steps:
+    """The same for code that is not compiled anew for another number of substeps; what is
+    differentiated backwards needs to know it."""
+    return steps._replace(substeps=jnp.asarray(steps.substeps))
 
 
 def _basis(reduced: Reduced) -> np.ndarray:
@@ -109,8 +130,8 @@ def _by_jacobian(jacobian: np.ndarray, basis: np.ndarray) -> Eliminate:
 
 
 def _predict(equation: Equation, reduced: Reduced, known: Coefficients, steps: Steps):
-    """Initial states `(S, C, *M)` and coefficients to weighted frames `(S, 1 + L, C, *M)`, the first of them
-    what restrains the states."""
+    """Initial states `(S, C, *M)` and coefficients to weighted frames `(S, 1 + L, C, *M)`, the
+    first of them what restrains the states."""
     later_frames = reduced.states.shape[1] - 1
 
     def predict(states, x):
@@ -132,9 +153,8 @@ def _predict(equation: Equation, reduced: Reduced, known: Coefficients, steps: S
 def _held(reduced: Reduced, states: Array) -> Array:
     """States `(S, C, *M)` over their expected size, in units of the noise: a frame of zeros is
     expected of them."""
-    if reduced.restraint is None:
-        return jnp.zeros_like(states)
     axes = tuple(range(2, states.ndim))
+    assert reduced.restraint is not None
     modes = jnp.fft.rfftn(states, axes=axes) * reduced.restraint
     return jnp.fft.irfftn(modes, s=reduced.points, axes=axes)
 
@@ -162,16 +182,20 @@ def _jacobian(
 ) -> tuple[Array, Array]:
     """Derivatives of the prediction along the basis of states, and by the coefficients."""
     steps, basis = how
-    forward = jax.linearize(_predict(equation, reduced, known, steps), states, x)[1]
+    predict = _predict(equation, reduced, known, steps)
 
     def along(direction):
         field, e = direction
-        return forward(jnp.broadcast_to(field, states.shape), e)
+        return jax.jvp(predict, (states, x), (jnp.broadcast_to(field, states.shape), e))[1]
 
+    # Batches of one size: another one at the end would be compiled by itself.
     n, p = len(basis), len(x)
-    fields = jnp.concatenate([basis, jnp.zeros((p, *basis.shape[1:]))])
-    found = jax.lax.map(along, (fields, jnp.eye(n + p, p, k=-n)), batch_size=_BATCH)
-    return found[:n], found[n:]
+    batches = math.ceil((n + p) / _BATCH)
+    size = math.ceil((n + p) / batches)
+    fields = jnp.concatenate([basis, jnp.zeros((batches * size - n, *basis.shape[1:]))])
+    directions = fields, jnp.eye(len(fields), p, k=-n)
+    found = jax.lax.map(along, directions, batch_size=size)
+    return found[:n], found[n : n + p]
 
 
 @eqx.filter_jit
@@ -243,7 +267,8 @@ def frames_seen(problem: Problem, reduced: Reduced, x: np.ndarray, steps: Steps)
     *full, last = reduced.points
     shape = reduced.states.shape[2], *full, last // 2 + 1
     found = np.full(shape, float(reduced.states.shape[1]))
-    seen = _seen(reduced, named(steps.unknown, jnp.asarray(x), problem.given), steps.dt)
+    values = {**problem.known, **dict(zip(steps.unknown, map(float, x), strict=True))}
+    seen = _seen(reduced, values, steps.dt)
     if seen is None:
         return found
     places = [np.r_[0 : b + 1, n - b : n] for b, n in zip(reduced.band[:-1], full, strict=True)]

@@ -14,10 +14,10 @@ from .noise import multiplicity
 from .pieces import SHORTEST, cut
 from .problem import Problem, Reduced
 from .propagate import Steps
-from .restraint import determined, first_restraint, next_restraint, smoothed
+from .restraint import determined, first_restraint, next_restraint, smoothed, without
 from .search import minimise
-from .tangent import frames_seen, predicted
-from .uncertainty import LASTING, SLACK, Fit, beyond_noise, spread
+from .tangent import frames_seen, known_columns, predicted
+from .uncertainty import LASTING, SLACK, Fit, beyond_noise, contradictions, spread
 
 # A prediction that is off by this share of the field has lost the data.
 _LOST = 0.3
@@ -28,7 +28,7 @@ _NEARLY = 2.0
 
 def fit(problem: Problem, reduced: Reduced, start: np.ndarray, steps: Steps) -> Fit:
     """The coefficients of the trajectories, one for each piece, that come closest to all frames."""
-    reduced = _noise_weighted(problem, reduced)
+    reduced = replace(_noise_weighted(problem, reduced), restraint=without(reduced))
     length = _followed(problem, reduced, start, steps)
     reduced = eqx.tree_at(lambda r: r.states, reduced, cut(reduced.states, length))
     problem = replace(problem, frames=cut(problem.frames, length))
@@ -61,9 +61,17 @@ def fit(problem: Problem, reduced: Reduced, start: np.ndarray, steps: Steps) -> 
         unseen=0.0 if noisy else max(beyond_noise(residual, expected), np.sqrt(max(alike, 0.0))),
         white=noisy,
     )
+    known = known_columns(problem, reduced, x, least.states, steps)
+    against = contradictions(
+        problem.known,
+        tangent.columns,
+        np.stack([tangent.eliminate(column)[0] for column in known]) if len(known) else known,
+        whole,
+        np.sqrt(np.sum(whole**2) / rows) if problem.noisy else np.inf,
+    )
     change = max(reduced.change, 1e-300)
     left = float(np.linalg.norm(residual)) / change
-    return Fit(x, found, left, expected / change, lasting, least.settled)
+    return Fit(x, found, left, expected / change, lasting, least.settled, against)
 
 
 def _alike(problem: Problem, reduced: Reduced, residual: np.ndarray) -> tuple[float, float]:
