@@ -208,8 +208,8 @@ def reduce(problem: Problem, *, margin: float | None = None) -> Reduced:
 
 
 def _rounded(band: float) -> int:
-    """Up to a multiple of 4, 8 or 16."""
-    unit = 4 if band <= 16 else 8 if band <= 32 else 16
+    """Up to a multiple of 4, or 8."""
+    unit = 4 if band <= 16 else 8
     return unit * math.ceil(band / unit)
 
 

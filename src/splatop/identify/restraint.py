@@ -29,8 +29,9 @@ def without(reduced: Reduced) -> np.ndarray:
 def first_restraint(problem: Problem, reduced: Reduced) -> np.ndarray:
     """Noise over the expected size of each mode of a state, `(C, *K)` in the layout of `rfftn`.
 
-    Times the mode it is a residual of the size of noise. Modes that stand out are expected as
-    large as they are, the others to go on falling as these do (a power of the wavenumber).
+    Times the mode it is a residual of the size of noise. Modes that stand out are free (to hold
+    them would make them smaller, and look like less damping); the others are expected to go on
+    falling as these do (a power of the wavenumber).
     """
     axes = tuple(range(3, reduced.states.ndim))
     energy = np.abs(np.fft.rfftn(reduced.states, axes=axes, norm="forward")) ** 2
@@ -51,7 +52,7 @@ def first_restraint(problem: Problem, reduced: Reduced) -> np.ndarray:
                 logs = np.log(shell[tail]), np.log(excess[tail])
                 decay = max(decay, -float(np.polyfit(*logs, 1, w=np.sqrt(weights[tail]))[0]))
             beyond = least * np.maximum(shell / np.max(shell[seen]), 1.0) ** -decay
-            expected = np.where(seen, expected, beyond)
+            expected = np.where(seen, np.inf, beyond)
         found.append(np.sqrt(floor / np.maximum(2 * expected, 1e-300)))
     return np.stack(found)
 
@@ -74,15 +75,15 @@ def next_restraint(
     for c, floor in enumerate(_floor(problem)):
         noise = floor / np.maximum(seen[c], 1e-300)
         told = inside & (shell >= _TAIL) & (share[c] > _LEAST_SHARE)
-        if not told.any():
+        if floor == 0 or not told.any():
             found.append(reduced.restraint[c])
             continue
         energy = np.mean(np.abs(modes[:, c] / share[c]) ** 2, axis=0)
         curve = _likeliest(energy[told], noise[told], shell[told], weights[told])
         with np.errstate(over="ignore"):
             expected = curve(np.maximum(shell, _TAIL))
-        stands_out = energy - noise > _DEVIATIONS * noise / np.sqrt(len(states))
-        expected = np.where(stands_out & (shell <= 1), energy, expected)
+        stands_out = (energy > (1 + _DEVIATIONS) * noise) & (shell <= 1)
+        expected = np.where(stands_out, np.inf, expected)
         found.append(np.sqrt(floor / np.maximum(expected, 1e-300)))
     return np.minimum(np.stack(found), 1e150)
 
@@ -93,6 +94,13 @@ def smoothed(reduced: Reduced, states: np.ndarray) -> np.ndarray:
     axes = tuple(range(2, states.ndim))
     modes = np.fft.rfftn(states, axes=axes) / (1 + np.square(reduced.restraint))
     return np.fft.irfftn(modes, s=reduced.points, axes=axes)
+
+
+def free_numbers(reduced: Reduced) -> int:
+    """How many numbers of a state are not held at all."""
+    assert reduced.restraint is not None
+    free = (reduced.restraint == 0) & in_band(reduced)
+    return int(np.sum(free * multiplicity(reduced.points)))
 
 
 def determined(reduced: Reduced, seen: np.ndarray) -> float:

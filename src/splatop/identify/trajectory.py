@@ -14,7 +14,7 @@ from .noise import multiplicity
 from .pieces import SHORTEST, cut
 from .problem import Problem, Reduced
 from .propagate import Steps
-from .restraint import determined, first_restraint, next_restraint, smoothed, without
+from .restraint import determined, first_restraint, free_numbers, next_restraint, smoothed, without
 from .search import minimise
 from .tangent import frames_seen, known_columns, predicted
 from .uncertainty import LASTING, SLACK, Fit, beyond_noise, contradictions, spread
@@ -46,6 +46,7 @@ def fit(problem: Problem, reduced: Reduced, start: np.ndarray, steps: Steps) -> 
     residual, whole = least.residual[:, 1:], least.residual
     rows = problem.pieces * problem.length * reduced.freedom
     free = rows - problem.pieces * determined(reduced, seen)
+    rows = rows - problem.pieces * free_numbers(reduced)
     expected = np.sqrt(free / reduced.freedom) * reduced.noise(problem.spectrum)
     alike, lasting = _alike(problem, reduced, residual) if problem.noisy else (0.0, 0.0)
     noisy = lasting <= LASTING and bool(np.sum(residual**2) <= (SLACK * expected) ** 2)
