@@ -1,5 +1,7 @@
 """The parts identification is made of, each against a slow twin or a formula."""
 
+from dataclasses import replace
+
 import equinox as eqx
 import jax
 import jax.numpy as jnp
@@ -17,7 +19,8 @@ from splatop.identify.pieces import spread as spread_pieces
 from splatop.identify.problem import pose, reduce
 from splatop.identify.propagate import named, propagator, steps_for
 from splatop.identify.regression import central_difference
-from splatop.identify.uncertainty import levenberg_marquardt, solve, spread
+from splatop.identify.restraint import first_restraint, next_restraint, smoothed
+from splatop.identify.uncertainty import contradictions, levenberg_marquardt, solve, spread
 from splatop.identify.weak import time_tests
 from splatop.jets import SpectralJets, SplatJets
 from splatop.spectral import BoxFilter
@@ -251,3 +254,43 @@ def test_levenberg_marquardt_fits_an_exponential():
     x, residual, _ = levenberg_marquardt(linearise, np.array([2e5, 0.5]))
     assert x == pytest.approx([1e6, 3.0], rel=1e-6)
     assert np.abs(residual).max() < 1e-3
+
+
+def noisy_solitons(frames: int = 32, noise: float = 0.05) -> np.ndarray:
+    """A KdV soliton on 128 points of a box of 60, standing, with noise."""
+    x = (np.arange(128) - 64) * 60 / 128
+    clean = [0.5 / np.cosh(x / 2) ** 2 for _ in range(frames)]
+    return add_noise(np.stack(clean)[:, None], noise, 0)
+
+
+def test_states_are_held_to_the_size_that_can_be_expected_of_their_modes():
+    # The soliton's modes fall as exp(-π κ), κ = 2π k / 60: by 1/e every 3 modes. Against noise of
+    # 5 % in 32 frames modes beyond 36 (1e-5 of the largest) say nothing, those below 10 are free.
+    equation = parse_equation("dt(u) = -c*u*dx(u) - b*d3x(u)", dims=1)
+    problem = pose(equation, lattice_jets((20,), Grid((128,), (60.0,))), noisy_solitons(), 0.1)
+    reduced = reduce(problem, margin=2.5)
+    first = first_restraint(problem, reduced)
+    assert np.all(first[0, 1:10] < 0.5)
+    reduced = replace(reduced, restraint=first)
+    # What a fit of a standing soliton over all frames would leave of the noise.
+    mean = np.fft.rfft(project(problem.frames.mean(axis=1), reduced.band, reduced.points))
+    states = np.fft.irfft(mean / (1 + first**2 / 32), reduced.points[0])
+    held = next_restraint(problem, reduced, states, np.full(first.shape, 32.0))
+    share = 32 / (32 + held[0] ** 2)
+    assert np.all(share[1:10] > 0.9)
+    assert np.all(share[36 : reduced.band[0]] < 0.1)
+    smooth = smoothed(reduced, reduced.states[:, 0])
+    assert np.linalg.norm(smooth) < np.linalg.norm(reduced.states[:, 0])
+
+
+def test_known_values_are_contradicted_by_what_lies_along_their_own_columns():
+    generator = np.random.default_rng(0)
+    columns, known = generator.normal(size=(2, 1, 500))
+    noise = generator.normal(size=500)
+    assert not contradictions({"a": 2.0}, columns, known, noise, 1.0)
+    # A column of 500 entries of size 1 has a norm of 22: an error of 0.5 is 11 deviations.
+    off, value = contradictions({"a": 2.0}, columns, known, noise + 0.5 * known[0], 1.0)["a"]
+    assert off == pytest.approx(0.5 * np.sqrt(500), abs=3)
+    assert value == pytest.approx(2.5, abs=3 / np.sqrt(500))
+    # The unknown can do the same: nothing is said.
+    assert not contradictions({"a": 2.0}, columns, columns, noise + 9 * columns[0], 1.0)

@@ -275,8 +275,8 @@ def _followed(
         narrower = tried.spectrum.band
         # Products feed on modes that noise hides: a trajectory has them nevertheless.
         wider = method == "trajectory" and problem.equation.degree > 1
-        own = reduce(tried)
-        reduced = reduce(tried, margin=_HIDDEN if wider else 1.0)
+        own = reduce(tried, margin=1.0)
+        reduced = reduce(tried, margin=_HIDDEN) if wider else own
         if not problem.nonlinear:
             acting_parts(tried, own)
         for start in _starts(tried, own):

@@ -140,7 +140,15 @@ def _about_residual(problem: Problem, fit: Fit) -> list[Remark]:
 
 
 def _about_coefficients(problem: Problem, fit: Fit) -> list[Remark]:
-    found = []
+    found = [
+        Remark(
+            f"the frames speak against the known value {name} = {problem.known[name]:.6g} "
+            f"({off:.0f} deviations; they call for {value:.4g}): check it, and the time step "
+            f"(dt = {problem.dt:g})",
+            doubt=True,
+        )
+        for name, (off, value) in fit.contradicted.items()
+    ]
     half = fit.spread.half_widths()
     wide = half > np.abs(fit.x)
     blurred = set()

@@ -14,7 +14,17 @@ from ..equation import Equation
 from ..stepper import Coefficients
 from .problem import Problem, Reduced
 from .propagate import Steps, named, propagator
-from .uncertainty import Fit, beyond_noise, levenberg_marquardt, spread
+from .uncertainty import (
+    CONTRADICTED,
+    Fit,
+    beyond_noise,
+    contradictions,
+    levenberg_marquardt,
+    spread,
+)
+
+# The share of a residual along one direction that no rounding has.
+_MOST = 0.67
 
 
 def match(problem: Problem, reduced: Reduced, start: np.ndarray, steps: Steps) -> Fit:
@@ -39,7 +49,31 @@ def match(problem: Problem, reduced: Reduced, start: np.ndarray, steps: Steps) -
         rounding=problem.precision * reduced.size,
         unseen=beyond_noise(residual, noise),
     )
-    return Fit(x, found, float(np.linalg.norm(residual)) / change, noise / change)
+    against = _contradicted(problem, reduced, x, residual, columns, steps)
+    left = float(np.linalg.norm(residual)) / change
+    return Fit(x, found, left, noise / change, contradicted=against)
+
+
+def _contradicted(
+    problem: Problem,
+    reduced: Reduced,
+    x: np.ndarray,
+    residual: np.ndarray,
+    columns: np.ndarray,
+    steps: Steps,
+) -> dict[str, tuple[float, float]]:
+    """Known values that most of the residual speaks against, beyond rounding."""
+    if not problem.known:
+        return {}
+    swapped = steps._replace(unknown=tuple(problem.known))
+    values = jnp.asarray(list(problem.known.values()))
+    unknown = {name: jnp.asarray(v) for name, v in zip(problem.unknown, x, strict=True)}
+    known = np.asarray(_linearise(problem.equation, reduced, values, unknown, swapped)[1])
+    large = _MOST * float(np.linalg.norm(residual)) / CONTRADICTED
+    deviation = max(problem.precision * reduced.size, large)
+    return contradictions(
+        problem.known, columns, known.reshape(len(known), -1), residual, deviation
+    )
 
 
 @eqx.filter_jit

@@ -86,7 +86,8 @@ class Reduced(eqx.Module):
 
     `states` are `(S, L, C, *M)`. Only modes in the band are ever compared, so the filter takes
     part in no estimate. Rows carry `weights`, one per channel. `scheme` integrates what acts on
-    Fourier modes exactly; without it, as for a learned encoder, Φ's own RK4 does.
+    Fourier modes exactly; without it, as for a learned encoder, Φ's own RK4 does. `restraint` holds
+    initial states to their expected size, see `restraint.py`; without it they are free.
     """
 
     states: np.ndarray
@@ -94,6 +95,7 @@ class Reduced(eqx.Module):
     jets: JetProvider
     scheme: Scheme | None
     band: tuple[int, ...] = eqx.field(static=True)
+    restraint: np.ndarray | None = None
 
     @property
     def points(self) -> tuple[int, ...]:

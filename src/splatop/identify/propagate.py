@@ -28,7 +28,7 @@ class Steps(NamedTuple):
 
     unknown: tuple[str, ...]
     dt: float
-    substeps: int
+    substeps: int | Array
 
 
 def steps_for(problem: Problem, reduced: Reduced, x: np.ndarray) -> Steps | None:

@@ -1,7 +1,7 @@
 """Least squares in double precision, and how far its answer can be trusted."""
 
-from collections.abc import Callable
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
 
 import numpy as np
 from scipy import special  # scipy.stats takes half a second to import
@@ -15,6 +15,8 @@ SLACK = 1.2
 # Frames of a residual that are alike by more than this many deviations are not noise.
 LASTING = 6.0
 _LEAST_FREEDOM = 3.0
+# Deviations from which frames speak against a known value.
+CONTRADICTED = 5.0
 
 
 @dataclass(frozen=True)
@@ -62,7 +64,8 @@ class Fit:
 
     `residual` is what the equation leaves unexplained, `noise` what noise alone would leave.
     `lasting` is by how many deviations the residual's frames are more alike than those of noise.
-    `settled` is whether the search came to an end.
+    `settled` is whether the search came to an end. `contradicted` are known values that the frames
+    speak against: by how many deviations, and the value that they call for.
     """
 
     x: np.ndarray
@@ -71,11 +74,39 @@ class Fit:
     noise: float
     lasting: float = 0.0
     settled: bool = True
+    contradicted: dict[str, tuple[float, float]] = field(default_factory=dict)
 
 
 def beyond_noise(residual: np.ndarray, expected: float) -> float:
     """The size of what noise of an expected size does not explain of a residual."""
     return float(np.sqrt(max(np.sum(np.square(residual)) - (SLACK * expected) ** 2, 0.0)))
+
+
+def contradictions(
+    known: Mapping[str, float],
+    columns: np.ndarray,
+    known_columns: np.ndarray,
+    residual: np.ndarray,
+    deviation: float,
+) -> dict[str, tuple[float, float]]:
+    """Known values that a residual speaks against, more than an error of size `deviation` in any
+    one direction can: by how many deviations, and the value that it calls for (a score test).
+
+    `columns` `(p, ...)` and `known_columns` `(k, ...)` are the derivatives by unknown and known
+    coefficients.
+    """
+    found = {}
+    for (name, value), column in zip(known.items(), known_columns, strict=True):
+        own = column - np.tensordot(solve(columns, column), columns, axes=1)
+        square = float(np.sum(own**2))
+        # What the unknowns can do as well says nothing of the known value.
+        if square <= _RANK_TOLERANCE * float(np.sum(column**2)):
+            continue
+        along = float(np.sum(own * residual))
+        off = abs(along) / np.sqrt(square) / max(deviation, 1e-300)
+        if off > CONTRADICTED:
+            found[name] = off, value + along / square
+    return found
 
 
 def solve(columns: np.ndarray, target: np.ndarray) -> np.ndarray:

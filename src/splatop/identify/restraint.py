@@ -1,0 +1,148 @@
+"""What can be expected of an initial state: how large its modes are, also those that noise hides.
+
+A free mode that noise hides is fitted to noise. Where an equation turns it from frame to frame,
+that noise then tells of its coefficients what is not there: the search crawls, and intervals are
+too narrow. Held to its expected size a mode counts for as much as it tells.
+"""
+
+import numpy as np
+
+from .noise import multiplicity
+from .problem import Problem, Reduced
+
+# From this share of the band on modes tell how the spectrum falls off.
+_TAIL = 0.5
+# A mode stands out by so many deviations of the noise.
+_DEVIATIONS = 5.0
+# The energy of modes falls off at least as that of a jump.
+_LEAST_DECAY = 2.0
+# Modes that are held more than this say nothing of themselves.
+_LEAST_SHARE = 0.05
+
+
+def without(reduced: Reduced) -> np.ndarray:
+    """No restraint at all."""
+    *full, last = reduced.points
+    return np.zeros((reduced.states.shape[2], *full, last // 2 + 1))
+
+
+def first_restraint(problem: Problem, reduced: Reduced) -> np.ndarray:
+    """Noise over the expected size of each mode of a state, `(C, *K)` in the layout of `rfftn`.
+
+    Times the mode it is a residual of the size of noise. Modes that stand out are free (to hold
+    them would make them smaller, and look like less damping); the others are expected to go on
+    falling as these do (a power of the wavenumber).
+    """
+    axes = tuple(range(3, reduced.states.ndim))
+    energy = np.abs(np.fft.rfftn(reduced.states, axes=axes, norm="forward")) ** 2
+    # Where a field decays, its pieces begin with more than their mean.
+    begin = energy[:, : max(1, energy.shape[1] // 4)]
+    dust = np.sqrt(1 / (begin.shape[0] * begin.shape[1]))
+    shell, weights = _shells(reduced, problem.spectrum.band), multiplicity(reduced.points)
+    found = []
+    for c, floor in enumerate(_floor(problem)):
+        excess = begin[:, :, c].mean(axis=(0, 1)) - floor
+        least = _DEVIATIONS * dust * floor
+        seen = (excess > least) & (shell <= 1)
+        expected = np.maximum(excess, least)
+        if seen.any():
+            tail = seen & (shell >= _TAIL)
+            decay = _LEAST_DECAY
+            if np.unique(shell[tail]).size > 2:
+                logs = np.log(shell[tail]), np.log(excess[tail])
+                decay = max(decay, -float(np.polyfit(*logs, 1, w=np.sqrt(weights[tail]))[0]))
+            beyond = least * np.maximum(shell / np.max(shell[seen]), 1.0) ** -decay
+            expected = np.where(seen, np.inf, beyond)
+        found.append(np.sqrt(floor / np.maximum(2 * expected, 1e-300)))
+    return np.stack(found)
+
+
+def next_restraint(
+    problem: Problem, reduced: Reduced, states: np.ndarray, seen: np.ndarray
+) -> np.ndarray:
+    """The restraint that fitted states `(S, C, *M)` call for.
+
+    `seen` `(C, *K)` is in how many frames each mode is seen. The spectrum beyond what stands out
+    is the power of the wavenumber, or the exponential, that makes the fitted modes most likely.
+    """
+    assert reduced.restraint is not None
+    axes = tuple(range(2, states.ndim))
+    modes = np.fft.rfftn(states, axes=axes, norm="forward")
+    share = 1 / (1 + np.square(reduced.restraint) / np.maximum(seen, 1e-300))
+    shell, weights = _shells(reduced, problem.spectrum.band), multiplicity(reduced.points)
+    inside = in_band(reduced)
+    found = []
+    for c, floor in enumerate(_floor(problem)):
+        noise = floor / np.maximum(seen[c], 1e-300)
+        told = inside & (shell >= _TAIL) & (share[c] > _LEAST_SHARE)
+        if floor == 0 or not told.any():
+            found.append(reduced.restraint[c])
+            continue
+        energy = np.mean(np.abs(modes[:, c] / share[c]) ** 2, axis=0)
+        curve = _likeliest(energy[told], noise[told], shell[told], weights[told])
+        with np.errstate(over="ignore"):
+            expected = curve(np.maximum(shell, _TAIL))
+        stands_out = (energy > (1 + _DEVIATIONS) * noise) & (shell <= 1)
+        expected = np.where(stands_out, np.inf, expected)
+        found.append(np.sqrt(floor / np.maximum(expected, 1e-300)))
+    return np.minimum(np.stack(found), 1e150)
+
+
+def smoothed(reduced: Reduced, states: np.ndarray) -> np.ndarray:
+    """Noisy states `(S, C, *M)`, each mode as large as can be expected of it."""
+    assert reduced.restraint is not None
+    axes = tuple(range(2, states.ndim))
+    modes = np.fft.rfftn(states, axes=axes) / (1 + np.square(reduced.restraint))
+    return np.fft.irfftn(modes, s=reduced.points, axes=axes)
+
+
+def free_numbers(reduced: Reduced) -> int:
+    """How many numbers of a state are not held at all."""
+    assert reduced.restraint is not None
+    free = (reduced.restraint == 0) & in_band(reduced)
+    return int(np.sum(free * multiplicity(reduced.points)))
+
+
+def determined(reduced: Reduced, seen: np.ndarray) -> float:
+    """How many numbers of a state the frames determine, rather than the restraint."""
+    assert reduced.restraint is not None
+    share = seen / (seen + np.square(reduced.restraint))
+    return float(np.sum(share * in_band(reduced) * multiplicity(reduced.points)))
+
+
+def _likeliest(energy: np.ndarray, noise: np.ndarray, shell: np.ndarray, weights: np.ndarray):
+    """The spectrum under which modes of this energy, with this noise on top, are most likely."""
+    best, least = None, np.inf
+    sizes = np.max(noise) * 10.0 ** np.arange(-4, 8, 0.2)[:, None]
+    for law in (lambda decay, r: r**-decay, lambda decay, r: np.exp(-decay * (r - 1))):
+        for decay in _LEAST_DECAY * 10.0 ** np.arange(0, 1.8, 0.05):
+            whole = sizes * law(decay, shell) + noise
+            misfit = np.sum(weights * (np.log(whole) + energy / whole), axis=1)
+            if np.min(misfit) < least:
+                least, best = np.min(misfit), (law, decay, float(sizes[np.argmin(misfit), 0]))
+    assert best is not None
+    law, decay, size = best
+    return lambda r: size * law(decay, r)
+
+
+def _floor(problem: Problem) -> np.ndarray:
+    """The energy of noise in one mode of a frame, per channel."""
+    return np.square(problem.spectrum.noise) / problem.spectrum.points
+
+
+def in_band(reduced: Reduced) -> np.ndarray:
+    """Which modes of `rfftn` lie in the band."""
+    return np.all([np.abs(k) <= b for k, b in zip(_modes(reduced), reduced.band, strict=True)], 0)
+
+
+def _shells(reduced: Reduced, band: tuple[int, ...]) -> np.ndarray:
+    """The distance of each mode from the origin, in units of the band of the data."""
+    pairs = zip(_modes(reduced), band, strict=True)
+    return np.sqrt(np.sum([np.square(k / b) for k, b in pairs], axis=0))
+
+
+def _modes(reduced: Reduced) -> list[np.ndarray]:
+    """The mode numbers along each axis in the layout of `rfftn`."""
+    *full, last = reduced.points
+    axes = [*(np.fft.fftfreq(n, 1 / n) for n in full), np.arange(last // 2 + 1.0)]
+    return list(np.meshgrid(*axes, indexing="ij"))

@@ -1,0 +1,94 @@
+"""The least-squares fit of coefficients and states together."""
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from .problem import Problem, Reduced
+from .propagate import Steps
+from .tangent import Tangent, predicted, tangent
+from .uncertainty import solve
+
+_ITERATIONS = 40
+_LEAST_STEP = 1e-3
+# A step may be so many times as long as that of Gauss-Newton.
+_SHORTEST, _LONGEST = 0.25, 4.0
+# A search that could still gain so much (in squared standard errors) has not settled.
+_UNSETTLED = 0.25
+# Residuals are in units of the noise, or of 1e-7 of the field: a variance below this is rounding.
+_ROUNDING = 1e-2
+# A step that gains more than this share of what the last one gained calls for a new tangent.
+_SLOW = 0.5
+
+
+@dataclass(frozen=True)
+class Minimum:
+    """Where a search ended: coefficients, states, the residual `(S, 1 + L, C, *M)` with the tangent
+    there, and whether it settled."""
+
+    x: np.ndarray
+    states: np.ndarray
+    residual: np.ndarray
+    tangent: Tangent
+    settled: bool
+
+
+def minimise(
+    problem: Problem,
+    reduced: Reduced,
+    x: np.ndarray,
+    states: np.ndarray,
+    steps: Steps,
+    *,
+    settled: float,
+) -> Minimum:
+    """Gauss-Newton over coefficients and states `(S, C, *M)`, along parabolas. A tangent costs
+    most, so it is kept while steps gain quickly. The search ends where the next step would gain
+    less than `settled`, in units of the noise: a gain of g moves no coefficient by more than √g
+    standard errors."""
+    observed = reduced.weigh(reduced.states)
+    observed = np.concatenate([np.zeros_like(observed[:, :1]), observed], axis=1)
+    rows = reduced.freedom * observed.shape[0] * observed.shape[1]
+
+    def residual_at(x: np.ndarray, states: np.ndarray) -> np.ndarray:
+        return observed - predicted(problem, reduced, x, states, steps)
+
+    residual, at = residual_at(x, states), tangent(problem, reduced, x, states, steps)
+    before, fresh, left = np.inf, True, np.inf
+    for _ in range(_ITERATIONS):
+        remainder, change = at.eliminate(residual)
+        step = solve(at.columns, remainder)
+        change = change - np.tensordot(step, at.changes, axes=1)
+        cost = float(np.sum(residual**2))
+        gain = cost - float(np.sum((remainder - np.tensordot(step, at.columns, axes=1)) ** 2))
+        variance = max(cost / rows, _ROUNDING)
+        factor, found = 1.0, residual_at(x + step, states + change)
+        while factor > _LEAST_STEP and not np.sum(found**2) <= cost * (1 + 1e-9):
+            factor /= 2
+            found = residual_at(x + factor * step, states + factor * change)
+        if fresh and factor == 1:
+            better = _lowest(cost, gain, float(np.sum(found**2)))
+            tried = residual_at(x + better * step, states + better * change)
+            if np.sum(tried**2) < np.sum(found**2):
+                factor, found = better, tried
+        if factor > _LEAST_STEP:
+            x, states, residual = x + factor * step, states + factor * change, found
+        if fresh:
+            left = gain / variance
+        if fresh and (factor <= _LEAST_STEP or (factor >= _SHORTEST and left <= settled)):
+            break
+        # A kept tangent does not tell how much there is to gain.
+        slow = factor < _SHORTEST or gain > _SLOW * before or gain <= variance
+        before, fresh = (np.inf, True) if slow else (gain, False)
+        if slow:
+            at = tangent(problem, reduced, x, states, steps)
+    return Minimum(x, states, residual, at, left <= max(settled, _UNSETTLED))
+
+
+def _lowest(cost: float, gain: float, found: float) -> float:
+    """Where a parabola along a step is lowest, from its cost and slope before and cost after.
+
+    Where noise bends the cost, a step of Gauss-Newton is too long or too short by that.
+    """
+    bend = found - cost + 2 * gain
+    return float(np.clip(gain / bend, _SHORTEST, _LONGEST)) if bend > 0 else _LONGEST

@@ -1,0 +1,276 @@
+"""A trajectory from each initial state, and its derivatives by states and coefficients.
+
+The states are eliminated by variable projection: with their Jacobian where it fits into memory,
+else by conjugate gradients.
+"""
+
+import math
+from collections.abc import Callable
+from dataclasses import dataclass
+
+import equinox as eqx
+import jax
+import jax.numpy as jnp
+import numpy as np
+import scipy.linalg
+from jaxtyping import Array, Float
+
+from ..equation import Equation
+from ..stepper import Coefficients
+from .noise import project
+from .problem import Problem, Reduced
+from .propagate import Steps, named, propagator
+
+_CG_TOLERANCE = 1e-5
+_CG_ITERATIONS = 200
+# Numbers in a Jacobian that is kept, 0.4 GB.
+_MOST_NUMBERS = 5e7
+# Directions differentiated along at once: small arrays cost as much as larger ones.
+_BATCH = 32
+
+Eliminate = Callable[[np.ndarray], tuple[np.ndarray, np.ndarray]]
+
+
+@dataclass(frozen=True)
+class Tangent:
+    """The prediction linearised at one point.
+
+    `eliminate` splits a target `(S, 1 + L, C, *M)` into what no change of states explains, and the
+    change `(S, C, *M)` that explains the rest. `columns` `(p, S, 1 + L, C, *M)` are what it leaves
+    of the derivatives by the coefficients, `changes` the changes that go with them.
+    """
+
+    eliminate: Eliminate
+    columns: np.ndarray
+    changes: np.ndarray
+
+
+def predicted(
+    problem: Problem, reduced: Reduced, x: np.ndarray, states: np.ndarray, steps: Steps
+) -> np.ndarray:
+    """Weighted frames `(S, 1 + L, C, *M)`, the first of them what restrains the states."""
+    point = jnp.asarray(x), jnp.asarray(states)
+    return np.asarray(_run(problem.equation, reduced, *point, problem.given, _traced(steps)))
+
+
+def tangent(
+    problem: Problem, reduced: Reduced, x: np.ndarray, states: np.ndarray, steps: Steps
+) -> Tangent:
+    point = jnp.asarray(x), jnp.asarray(states)
+    basis = _basis(reduced)
+    if len(basis) * reduced.states.size <= _MOST_NUMBERS:
+        jacobian, columns = _jacobian(
+            problem.equation, reduced, *point, problem.given, (_traced(steps), jnp.asarray(basis))
+        )
+        eliminate = _by_jacobian(np.asarray(jacobian), basis)
+    else:
+        columns = _columns(problem.equation, reduced, *point, problem.given, _traced(steps))
+
+        def by_gradients(target: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+            how = steps, jnp.asarray(target)
+            found = _by_gradients(problem.equation, reduced, *point, problem.given, how)
+            return np.asarray(found[0]), np.asarray(found[1])
+
+        eliminate = by_gradients
+    left, changes = zip(*(eliminate(column) for column in np.asarray(columns)), strict=True)
+    return Tangent(eliminate, np.stack(left), np.stack(changes))
+
+
+def known_columns(
+    problem: Problem, reduced: Reduced, x: np.ndarray, states: np.ndarray, steps: Steps
+) -> np.ndarray:
+    """Derivatives `(k, S, 1 + L, C, *M)` of the prediction by the known coefficients."""
+    if not problem.known:
+        return np.empty((0, *states.shape))
+    swapped = _traced(steps)._replace(unknown=tuple(problem.known))
+    values = jnp.asarray(list(problem.known.values()))
+    found = {name: jnp.asarray(v) for name, v in zip(problem.unknown, x, strict=True)}
+    return np.asarray(
+        _columns(problem.equation, reduced, values, jnp.asarray(states), found, swapped)
+    )
+
+
+def _traced(steps: Steps) -> Steps:
+    """The same for code that is not compiled anew for another number of substeps; what is
+    differentiated backwards needs to know it."""
+    return steps._replace(substeps=jnp.asarray(steps.substeps))
+
+
+def _basis(reduced: Reduced) -> np.ndarray:
+    """Fields `(n, C, *M)` that span the band: impulses on a grid with a point for each mode."""
+    least = tuple(2 * b + 1 for b in reduced.band)
+    impulses = np.eye(int(np.prod(least))).reshape(-1, *least)
+    fields = project(impulses, reduced.band, reduced.points)
+    channels = np.eye(reduced.states.shape[2])
+    return np.einsum("cd,k...->ckd...", channels, fields).reshape(
+        -1, len(channels), *reduced.points
+    )
+
+
+def _by_jacobian(jacobian: np.ndarray, basis: np.ndarray) -> Eliminate:
+    """From the predictions' derivatives `(n, S, L, C, *M)` along the basis."""
+    n, pieces = jacobian.shape[:2]
+    rows = np.moveaxis(jacobian.reshape(n, pieces, -1), 0, 1)  # (S, n, rows)
+    gram = rows @ rows.transpose(0, 2, 1)
+    ridge = 1e-12 * np.trace(gram, axis1=1, axis2=2)[:, None, None] / n * np.eye(n)
+    factors = [scipy.linalg.cho_factor(one) for one in gram + ridge]
+
+    def eliminate(target: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        flat = target.reshape(pieces, -1)
+        weights = np.stack(
+            [
+                scipy.linalg.cho_solve(factor, own @ one)
+                for factor, own, one in zip(factors, rows, flat, strict=True)
+            ]
+        )
+        explained = np.einsum("sn,snr->sr", weights, rows)
+        return (flat - explained).reshape(target.shape), np.tensordot(weights, basis, axes=1)
+
+    return eliminate
+
+
+def _predict(equation: Equation, reduced: Reduced, known: Coefficients, steps: Steps):
+    """Initial states `(S, C, *M)` and coefficients to weighted frames `(S, 1 + L, C, *M)`, the
+    first of them what restrains the states."""
+    later_frames = reduced.states.shape[1] - 1
+
+    def predict(states, x):
+        coefficients = named(steps.unknown, x, known)
+        advance = jax.vmap(propagator(equation, reduced, coefficients, steps.dt, steps.substeps))
+
+        def step(u, _):
+            u = advance(u)
+            return u, u
+
+        first = jax.vmap(lambda u: reduced.jets.filter(u, reduced.jets.lengths))(states)
+        later = jax.lax.scan(step, first, length=later_frames)[1]
+        held = _held(reduced, first)
+        return reduced.weigh(jnp.moveaxis(jnp.concatenate([held[None], first[None], later]), 0, 1))
+
+    return predict
+
+
+def _held(reduced: Reduced, states: Array) -> Array:
+    """States `(S, C, *M)` over their expected size, in units of the noise: a frame of zeros is
+    expected of them."""
+    axes = tuple(range(2, states.ndim))
+    assert reduced.restraint is not None
+    modes = jnp.fft.rfftn(states, axes=axes) * reduced.restraint
+    return jnp.fft.irfftn(modes, s=reduced.points, axes=axes)
+
+
+@eqx.filter_jit
+def _run(
+    equation: Equation,
+    reduced: Reduced,
+    x: Float[Array, " p"],
+    states: Array,
+    known: Coefficients,
+    steps: Steps,
+) -> Array:
+    return _predict(equation, reduced, known, steps)(states, x)
+
+
+@eqx.filter_jit
+def _jacobian(
+    equation: Equation,
+    reduced: Reduced,
+    x: Float[Array, " p"],
+    states: Array,
+    known: Coefficients,
+    how: tuple[Steps, Array],
+) -> tuple[Array, Array]:
+    """Derivatives of the prediction along the basis of states, and by the coefficients."""
+    steps, basis = how
+    predict = _predict(equation, reduced, known, steps)
+
+    def along(direction):
+        field, e = direction
+        return jax.jvp(predict, (states, x), (jnp.broadcast_to(field, states.shape), e))[1]
+
+    # Batches of one size: another one at the end would be compiled by itself.
+    n, p = len(basis), len(x)
+    batches = math.ceil((n + p) / _BATCH)
+    size = math.ceil((n + p) / batches)
+    fields = jnp.concatenate([basis, jnp.zeros((batches * size - n, *basis.shape[1:]))])
+    directions = fields, jnp.eye(len(fields), p, k=-n)
+    found = jax.lax.map(along, directions, batch_size=size)
+    return found[:n], found[n : n + p]
+
+
+@eqx.filter_jit
+def _columns(
+    equation: Equation,
+    reduced: Reduced,
+    x: Float[Array, " p"],
+    states: Array,
+    known: Coefficients,
+    steps: Steps,
+) -> Array:
+    predict = _predict(equation, reduced, known, steps)
+    return jax.lax.map(
+        lambda e: jax.jvp(lambda x: predict(states, x), (x,), (e,))[1], jnp.eye(len(x))
+    )
+
+
+@eqx.filter_jit
+def _by_gradients(
+    equation: Equation,
+    reduced: Reduced,
+    x: Float[Array, " p"],
+    states: Array,
+    known: Coefficients,
+    how: tuple[Steps, Array],
+) -> tuple[Array, Array]:
+    """What a change of states leaves of a target, and that change, by conjugate gradients."""
+    steps, target = how
+    predict = _predict(equation, reduced, known, steps)
+    forward = jax.linearize(lambda states: predict(states, x), states)[1]
+    backward = jax.linear_transpose(forward, states)
+    precondition = _preconditioner(reduced, named(steps.unknown, x, known), steps.dt)
+    size = jnp.maximum(jnp.linalg.norm(target.ravel()), 1e-300)
+    change, _ = jax.scipy.sparse.linalg.cg(
+        lambda change: backward(forward(change))[0],
+        backward(target / size)[0],
+        tol=_CG_TOLERANCE,
+        maxiter=_CG_ITERATIONS,
+        M=jax.vmap(precondition),
+    )
+    return target - size * forward(change), size * change
+
+
+def _preconditioner(reduced: Reduced, coefficients: Coefficients, dt: float):
+    """The inverse of the states' normal matrix if each mode only decayed by itself."""
+    scheme, seen = reduced.scheme, _seen(reduced, coefficients, dt)
+    if scheme is None or seen is None:
+        return lambda change: change
+    seen = seen * jnp.square(reduced.weights).reshape(-1, *(1,) * len(reduced.points))
+    return lambda change: scheme.multiply(1 / seen, change)
+
+
+def _seen(reduced: Reduced, coefficients: Coefficients, dt: float) -> Array | None:
+    """In how many frames each mode is seen, `(C, *K)`; None if modes are coupled.
+
+    A mode that is m times as large from frame to frame is seen `Σ m^2n` times in L frames.
+    """
+    if reduced.scheme is None:
+        return None
+    decay = jnp.asarray(reduced.scheme.tables(dt, coefficients)[0])
+    if decay.ndim > 1 + len(reduced.points):  # coupled channels
+        return None
+    frames = np.arange(reduced.states.shape[1]).reshape(-1, *(1,) * decay.ndim)
+    return jnp.sum(jnp.minimum(jnp.abs(decay), 1.0) ** (2 * frames), axis=0)
+
+
+def frames_seen(problem: Problem, reduced: Reduced, x: np.ndarray, steps: Steps) -> np.ndarray:
+    """In how many frames each mode of a state is seen, `(C, *K)` in the layout of `rfftn`."""
+    *full, last = reduced.points
+    shape = reduced.states.shape[2], *full, last // 2 + 1
+    found = np.full(shape, float(reduced.states.shape[1]))
+    values = {**problem.known, **dict(zip(steps.unknown, map(float, x), strict=True))}
+    seen = _seen(reduced, values, steps.dt)
+    if seen is None:
+        return found
+    places = [np.r_[0 : b + 1, n - b : n] for b, n in zip(reduced.band[:-1], full, strict=True)]
+    found[np.ix_(range(shape[0]), *places, range(reduced.band[-1] + 1))] = np.asarray(seen)
+    return found
