@@ -10,8 +10,6 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
-from splatop.evaluate.report.details import _settings
-from splatop.evaluate.report.runs import Run
 
 import splatop
 from splatop import registry
@@ -21,6 +19,8 @@ from splatop.errors import SplatopError
 from splatop.evaluate import evaluate
 from splatop.model import Model, ModelSpec, build_model, load_model, save_model
 from splatop.numerics import Numerics, build_encoder, build_physics
+from splatop.report.details import _settings
+from splatop.report.evaluated import EvaluatedRun
 
 
 @pytest.fixture(autouse=True)
@@ -197,7 +197,7 @@ def test_the_report_names_them():
     frames = np.stack([field(), field(), field()])[None]
     data = splatop.ArrayTrajectories(frames, splatop.Grid((32,), (1.0,)), dt=0.01, fields=("u",))
     metrics = evaluate(made, data, steps=2, also=())
-    page = str(_settings(Run("run", Path("."), made, metrics, {}, ()), named=False))
+    page = str(_settings(EvaluatedRun("run", Path("."), made, metrics, {}, ()), named=False))
     assert "Parts of your own" in page
     assert "growth-term (" in page
 
