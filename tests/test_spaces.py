@@ -11,6 +11,7 @@ from splatop.derivative import along, laplacian, partial, value
 from splatop.equation import parse_equation
 from splatop.equation.boundary import domain_from_text
 from splatop.errors import SplatopError
+from splatop.exponential import etdrk4_tables
 from splatop.grid import Grid
 from splatop.solver import solve
 from splatop.spaces import BoxSpace, lift, unconstrained
@@ -230,3 +231,12 @@ def test_invlap_between_walls_says_what_it_would_need():
     equation = parse_equation("dt(u) = invlap(v); dt(v) = lap(u)", dims=2)
     with pytest.raises(SplatopError, match="conditions of its own"):
         Galerkin(equation, space).tendency(jnp.zeros((2, *space.shape)), {})
+
+
+def test_tables_of_traced_rates_are_those_of_known_ones():
+    rates = -np.array([0.0, 1e-3, 0.5, 7.0, 300.0])
+    known = etdrk4_tables(rates, 1.0)
+    traced = jax.jit(lambda z: etdrk4_tables(z, 1.0))(jnp.asarray(rates, jnp.float32))
+    for a, b in zip(known, traced, strict=True):
+        # Contour sums in single precision: 32 points of size up to e^1.
+        assert np.allclose(np.real(a), np.real(b), atol=3e-6)

@@ -28,6 +28,7 @@ def etdrk4_tables(z: Any, step: float | Array) -> Tables:
     circle = np.exp(2j * np.pi * (np.arange(CONTOUR_POINTS) + 0.5) / CONTOUR_POINTS)
     weight = step / CONTOUR_POINTS
     if isinstance(z, jax.Array):
+        z = z.astype(jnp.result_type(z, 1j))  # the contour leaves the real axis
 
         def add(sums: tuple, point: Array) -> tuple[tuple, None]:
             return _plus(sums, _integrands(z + point, jnp)), None

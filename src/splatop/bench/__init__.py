@@ -12,6 +12,7 @@ from ..threads import one_blas_thread
 from .rendering import lattice, render, window
 from .startup import startup, threads
 from .steps import memory, operators, physics, surrogate, surrogate3d, training
+from .stiff import stiff, walls
 from .timing import Measured
 
 GROUPS: dict[str, Callable[..., Measured]] = {
@@ -26,6 +27,8 @@ GROUPS: dict[str, Callable[..., Measured]] = {
     "surrogate3d": surrogate3d,
     "training": training,
     "memory": memory,
+    "stiff": stiff,
+    "walls": walls,
 }
 
 
