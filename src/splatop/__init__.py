@@ -4,7 +4,9 @@ The public names are imported when they are first asked for: `import splatop` an
 cost next to nothing, and what a script does not use it does not wait for.
 """
 
+import sys as _sys
 from importlib import import_module as _import_module
+from types import ModuleType as _ModuleType
 from typing import TYPE_CHECKING
 from typing import Any as _Any
 
@@ -34,6 +36,7 @@ if TYPE_CHECKING:  # what type checkers and editors read; `_HOMES` is what Pytho
     from .fitted import fit as fit
     from .gaussians import Gaussians as Gaussians
     from .grid import Grid as Grid
+    from .identify import identify as identify
     from .jets import FiniteDifferenceJets as FiniteDifferenceJets
     from .jets import Jet as Jet
     from .jets import SpectralJets as SpectralJets
@@ -70,6 +73,7 @@ _HOMES = {
     "fitted": "Fitted fit",
     "gaussians": "Gaussians",
     "grid": "Grid",
+    "identify": "identify",
     "jets": "FiniteDifferenceJets Jet SpectralJets SplatJets",
     "model": "Model load=load_model save=save_model",
     "numerics": "Numerics build_physics",
@@ -101,6 +105,17 @@ def __getattr__(name: str) -> _Any:
         if missing.name != f"{__name__}.{name}":
             raise
     raise AttributeError(f"module 'splatop' has no attribute '{name}'")
+
+
+class _Package(_ModuleType):
+    """This module. Importing the package `splatop.identify` must not hide the function's name."""
+
+    def __setattr__(self, name: str, value: _Any) -> None:
+        if not (name in _PUBLIC and isinstance(value, _ModuleType)):
+            super().__setattr__(name, value)
+
+
+_sys.modules[__name__].__class__ = _Package
 
 
 def __dir__() -> list[str]:
