@@ -11,7 +11,7 @@ import pytest
 from splatop.data import ArrayTrajectories, save_trajectories
 from splatop.equation import parse_equation
 from splatop.grid import Grid
-from splatop.identify import add_noise, identify, identify_trajectories, lattice_jets
+from splatop.identify import add_noise, api, identify, identify_trajectories, lattice_jets
 
 sys.path.insert(0, str(Path(__file__).parent.parent / "tools"))
 from identification import peer_errors
@@ -180,7 +180,7 @@ def test_two_coefficients_of_one_term_cannot_be_told_apart():
 
 
 def test_where_nothing_can_be_followed_the_weak_form_answers_and_says_so(monkeypatch):
-    monkeypatch.setattr("splatop.identify.api.steps_for", lambda *_: None)
+    monkeypatch.setattr(api, "steps_for", lambda *_: None)
     found = identified("burgers", frames_of("burgers", 12))
     assert found.method == "weak"
     assert not found.trusted
