@@ -157,6 +157,12 @@ def build_physics(
     """
     integrator = build_integrator(numerics)
     if domain is not None and not domain.all_periodic:
+        if (numerics.jets, numerics.encoder) != ("splat", "lattice"):
+            raise SplatopError(
+                "expected jets=splat and encoder=lattice on a box with walls, whose derivatives "
+                f"are those of Gaussians that obey its conditions, got jets={numerics.jets} and "
+                f"encoder={numerics.encoder}: leave them out"
+            )
         space = wall_space(equation, domain, numerics.anchors)
         return WallPhysics(equation, space, tuple(layout), dt, integrator)
     sides = lengths if domain is None else domain.lengths

@@ -85,6 +85,11 @@ class Advection(Term):
                 f"for a {jet.dims}D field, got {w.shape}"
             )
         if w.ndim > 1:
+            if jet.fractions is not None:
+                raise SplatopError(
+                    "expected a velocity in the coordinates between walls, got samples of it: write "
+                    "the term as text, as in -U*y*(1 - y)*dx(u)"
+                )
             w = resample(w, jet.grid.points)
         return tuple(-w[axis] * slope for axis, slope in enumerate(slopes))
 

@@ -1,4 +1,4 @@
-"""Isosurfaces of periodic 3D fields, in one shaded picture."""
+"""Isosurfaces of 3D fields, in one shaded picture."""
 
 import io
 from collections.abc import Sequence
@@ -50,9 +50,9 @@ def draw_isosurfaces(
 
 def _slopes(values: np.ndarray, places: np.ndarray) -> np.ndarray:
     """Unit gradients between grid points: smooth, where the normals of slivers are not."""
-    slopes = [(np.roll(values, -1, a) - np.roll(values, 1, a)) / 2 for a in range(3)]
+    slopes = np.gradient(values)
     found = np.stack(
-        [map_coordinates(s, places.T, order=1, mode="grid-wrap") for s in slopes], axis=1
+        [map_coordinates(s, places.T, order=1, mode="nearest") for s in slopes], axis=1
     )
     return found / np.maximum(np.linalg.norm(found, axis=1, keepdims=True), 1e-12)
 
