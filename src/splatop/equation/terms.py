@@ -87,7 +87,7 @@ class Advection(Term):
         if w.ndim > 1:
             if jet.fractions is not None:
                 raise SplatopError(
-                    "expected a velocity in the coordinates between walls, got samples of it: write "
+                    "expected a velocity in coordinates between walls, got samples of it: write "
                     "the term as text, as in -U*y*(1 - y)*dx(u)"
                 )
             w = resample(w, jet.grid.points)
