@@ -69,6 +69,12 @@ def discover(
     trajectories = as_trajectories(
         data, dt=dt, lengths=lengths, origin=origin, fields=fields, periodic=periodic
     )
+    if not trajectories.domain.all_periodic:
+        raise SplatopError(
+            f"{trajectories.source}: expected data of a periodic box to find terms in, got "
+            f"'{trajectories.domain.describe(trajectories.fields)}': between walls coefficients "
+            "of a whole equation can be identified, terms cannot be found yet"
+        )
     partial = parse_partial_equation(
         equation, dims=trajectories.grid.dims, fields=trajectories.fields
     )
