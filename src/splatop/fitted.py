@@ -265,7 +265,8 @@ class Fitted:
         spec.check_origin(Grid(points, spec.lengths, layout.begins(spec.origin)), "the state")
         states, batched = self._checked(array)
         frames = self._finite(_rollout(self.stepper, states, coefficients, steps, batched))
-        made = labelled_frames(np.asarray(frames), layout, dt=spec.dt, unit=self.clock)
+        frames = np.asarray(self._like(frames, array))
+        made = labelled_frames(frames, layout, dt=spec.dt, unit=self.clock)
         return made, layout.time
 
     def _like(self, values: jax.Array, given: Any) -> Any:
