@@ -136,7 +136,7 @@ def test_fit_takes_and_gives_complex_states():
 def test_a_complex_state_is_not_cut_to_its_real_part():
     state = jnp.ones((1, 4)) * (1 + 1e-8j)
     np.testing.assert_allclose(as_parts(state, ("u",), axis=0), 1.0, atol=1e-6)
-    with pytest.raises(SplatopError, match="expected real states.*pass their real part"):
+    with pytest.raises(SplatopError, match="expected real states"):
         as_parts(state + 0.1j, ("u",), axis=0)
 
 
