@@ -8,6 +8,7 @@ import pytest
 import xarray as xr
 
 from splatop.data import open_trajectories
+from splatop.data.complex_fields import as_parts
 from splatop.data.held import as_trajectories
 from splatop.equation import format_equation, parse_equation, parse_valued_equation
 from splatop.errors import SplatopError
@@ -121,8 +122,22 @@ def test_fit_takes_and_gives_complex_states():
     assert found.shape == (5, 1, POINTS)
     # Five frames of coefficients to 1e-3 of a turn of 5 * 0.1.
     np.testing.assert_allclose(found, psi[0, 1:6], atol=5e-3)
+    x = LENGTH * np.arange(POINTS) / POINTS
+    start = xr.Dataset({"psi": (("x",), psi[0, 0, 0], {"units": "1"})}, coords={"x": x, "time": 2})
+    labelled = fitted.rollout(start, 5).psi
+    assert labelled.dims == ("time", "x")
+    np.testing.assert_allclose(labelled.time, 2 + DT * np.arange(1, 6))
+    np.testing.assert_allclose(labelled, found[:, 0], atol=1e-6)
+    np.testing.assert_allclose(fitted.step(start.psi), found[0, 0], atol=1e-6)
     parts = np.concatenate([psi[0, 0].real, psi[0, 0].imag])
     np.testing.assert_allclose(fitted.step(parts)[1], found[0, 0].imag, atol=1e-6)
+
+
+def test_a_complex_state_is_not_cut_to_its_real_part():
+    state = jnp.ones((1, 4)) * (1 + 1e-8j)
+    np.testing.assert_allclose(as_parts(state, ("u",), axis=0), 1.0, atol=1e-6)
+    with pytest.raises(SplatopError, match="expected real states"):
+        as_parts(state + 0.1j, ("u",), axis=0)
 
 
 # --- equations ---------------------------------------------------------------------------------

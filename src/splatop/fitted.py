@@ -305,12 +305,15 @@ class Fitted:
         from .data.labelled_states import labelled_frames, read_state
 
         spec = self.model.spec
-        array, layout = read_state(u, fields=spec.fields, lengths=spec.lengths)
+        array, layout = read_state(
+            u, fields=spec.fields, lengths=spec.lengths, sampling=spec.layout
+        )
         points = tuple(array.shape[-spec.dims :])
         spec.check_origin(Grid(points, spec.lengths, layout.begins(spec.origin)), "the state")
         states, batched = self._checked(array)
         frames = self._finite(_rollout(self.stepper, states, coefficients, steps, batched))
-        made = labelled_frames(np.asarray(frames), layout, dt=spec.dt, unit=self.clock)
+        frames = np.asarray(self._like(frames, array))
+        made = labelled_frames(frames, layout, dt=spec.dt, unit=self.clock)
         return made, layout.time
 
     def _like(self, values: jax.Array, given: Any) -> Any:

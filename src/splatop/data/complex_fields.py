@@ -7,7 +7,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from ..errors import SplatopError
+from ..errors import SplatopError, is_concrete
 from .trajectories import Trajectories
 
 # An imaginary part below this share of the real one is what transforms in single precision leave:
@@ -88,6 +88,11 @@ def whole_names(fields: Sequence[str]) -> tuple[str, ...]:
 def as_parts(states: jax.Array, fields: Sequence[str], *, axis: int) -> jax.Array:
     """Complex states, one channel for each complex field, as the real channels `fields`."""
     whole = whole_names(fields)
+    if whole == tuple(fields) and not _only_rounding(states):
+        raise SplatopError(
+            f"expected real states, the fields {', '.join(fields)} have no imaginary parts, got "
+            "complex ones: pass their real part"
+        )
     if states.shape[axis] != len(whole):
         raise SplatopError(
             f"expected complex states with {len(whole)} channel(s), {', '.join(whole)}, got shape "
@@ -99,6 +104,12 @@ def as_parts(states: jax.Array, fields: Sequence[str], *, axis: int) -> jax.Arra
         channel = jnp.take(states, whole.index(stem), axis=axis)
         found.append(channel.imag if stem != name and name.endswith(IM) else channel.real)
     return jnp.stack(found, axis=axis)
+
+
+def _only_rounding(states: jax.Array) -> bool:
+    if not is_concrete(states):
+        return False
+    return bool(jnp.max(jnp.abs(states.imag)) <= ROUNDING * jnp.max(jnp.abs(states.real)))
 
 
 def as_whole(states: jax.Array, fields: Sequence[str], *, axis: int) -> jax.Array:

@@ -9,6 +9,7 @@ import xarray as xr
 
 from ..errors import SplatopError, unknown_name
 from .axes import SPATIAL, check_real, first_coordinate, uniform_spacing
+from .complex_fields import whole_names
 from .labelled import LETTERS
 
 Labelled = xr.Dataset | xr.DataArray
@@ -50,6 +51,12 @@ class StateLayout:
         return tuple(found)
 
 
+def is_complex(data: Labelled) -> bool:
+    """Whether a variable of the data is complex."""
+    variables = [data] if isinstance(data, xr.DataArray) else data.data_vars.values()
+    return any(np.issubdtype(variable.dtype, np.complexfloating) for variable in variables)
+
+
 def read_state(
     data: Labelled,
     *,
@@ -60,13 +67,22 @@ def read_state(
     """The state `(C, *N)`, or states `(B, C, *N)`, and the layout to give predictions back in.
 
     `lengths` are the domain's, `sampling` where the model's points lie ("left" unless told).
+    Complex variables stand for two real `fields` each, and the state is then complex: a channel for
+    each of `whole_names(fields)`.
     """
     sampling = sampling or ("left",) * len(lengths)
+    if is_complex(data) and whole_names(fields) != tuple(fields):
+        fields, kind = whole_names(fields), np.complex64
+    else:
+        kind = np.float32
     variables = _variables(data, fields)
     moments = [_one_moment(variable) for variable in variables]
     time, now = moments[0][1:]
     held = tuple(moment[0] for moment in moments)
     axes = _axes(held[0], len(lengths))
+    if kind == np.float32:
+        for variable in held:
+            check_real(variable.dtype, f"'{variable.name}'", "the state")
     if any(variable.dims != held[0].dims for variable in held):
         raise SplatopError(
             "expected fields over the same dimensions, got "
@@ -77,7 +93,7 @@ def read_state(
     layout = StateLayout(data, held, axes, order, time, now, sampling)
     parts = [_standard(variable.values, axes) for variable in held]
     states = np.concatenate(parts, axis=-1 - len(lengths))
-    return np.take(states, order, axis=-1 - len(lengths)).astype(np.float32), layout
+    return np.take(states, order, axis=-1 - len(lengths)).astype(kind), layout
 
 
 def labelled_frames(
@@ -160,7 +176,6 @@ def _axes(variable: xr.DataArray, dims: int) -> str:
             f"expected a state over the dimensions {', '.join(sorted(wanted))} (and trajectory, "
             f"channel), got {', '.join(map(str, variable.dims)) or 'none'}: rename them"
         )
-    check_real(variable.dtype, f"'{variable.name}'", "the state")
     return letters
 
 
