@@ -32,7 +32,7 @@ def unknown_name(kind: str, name: str, valid: Iterable[str]) -> SplatopError:
 
 def is_concrete(array: object) -> bool:
     """Whether values can be looked at, i.e. we are not inside `jit`, `vmap` or `grad`."""
-    import jax
+    import jax.core
 
     return not isinstance(array, jax.core.Tracer)
 

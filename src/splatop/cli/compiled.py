@@ -38,7 +38,8 @@ def keep_compiled() -> Path | None:
     import jax
 
     folder = _folder()
-    if folder is None or jax.config.jax_compilation_cache_dir is not None:
+    chosen = getattr(jax.config, "jax_compilation_cache_dir", None)
+    if folder is None or chosen is not None:
         return None
     try:
         folder.mkdir(parents=True, exist_ok=True)
