@@ -58,10 +58,11 @@ def discover(
     """The equation behind trajectories, where its text has `?` for what is not known.
 
     `data` are trajectories, a file of them, or arrays as `fit` takes them, with `dt`, `lengths`,
-    `origin`, `fields`, `periodic` and `drop_end`. `known` are values of coefficients that the text names; those it names
-    without a value are found along. Candidates are `terms` ("u, u^2, u*dx(u)"), or products of up
-    to `degree` fields and derivatives up to the `order` that respect each `symmetry` named:
-    rotation, mirror, galilei, conservation. `velocity` names the fields that are its components.
+    `origin`, `fields`, `periodic` and `drop_end`. `known` are values of coefficients that the text
+    names; those it names without a value are found along. Candidates are `terms`
+    ("u, u^2, u*dx(u)"), or products of up to `degree` fields and derivatives up to the `order` that
+    respect each `symmetry` named: rotation, mirror, galilei, conservation. `velocity` names the
+    fields that are its components.
 
     `frames` successive ones from `start` on are used, or as many of all as a pass allows for.
     About `budget` seconds go into refining the coefficients in time; with 0 they stay those of the
