@@ -52,22 +52,30 @@ def discover(
     origin: float | Sequence[float] | np.ndarray | None = None,
     fields: Sequence[str] | None = None,
     periodic: bool | None = None,
+    drop_end: bool = False,
     progress: Callable[[int, int], None] | None = None,
 ) -> Discovered:
     """The equation behind trajectories, where its text has `?` for what is not known.
 
     `data` are trajectories, a file of them, or arrays as `fit` takes them, with `dt`, `lengths`,
-    `origin` and `fields`. `known` are values of coefficients that the text names; those it names
-    without a value are found along. Candidates are `terms` ("u, u^2, u*dx(u)"), or products of up
-    to `degree` fields and derivatives up to the `order` that respect each `symmetry` named:
-    rotation, mirror, galilei, conservation. `velocity` names the fields that are its components.
+    `origin`, `fields`, `periodic` and `drop_end`. `known` are values of coefficients that the text
+    names; those it names without a value are found along. Candidates are `terms`
+    ("u, u^2, u*dx(u)"), or products of up to `degree` fields and derivatives up to the `order` that
+    respect each `symmetry` named: rotation, mirror, galilei, conservation. `velocity` names the
+    fields that are its components.
 
     `frames` successive ones from `start` on are used, or as many of all as a pass allows for.
     About `budget` seconds go into refining the coefficients in time; with 0 they stay those of the
     weak form. Runs in double precision, whatever the default.
     """
     trajectories = as_trajectories(
-        data, dt=dt, lengths=lengths, origin=origin, fields=fields, periodic=periodic
+        data,
+        dt=dt,
+        lengths=lengths,
+        origin=origin,
+        fields=fields,
+        periodic=periodic,
+        drop_end=drop_end,
     )
     if not trajectories.domain.all_periodic:
         raise SplatopError(

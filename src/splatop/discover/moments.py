@@ -226,7 +226,8 @@ def _accumulate(frames, basis, fields, known, coefficients, progress):
     freedom = np.array([np.sum(weights[a:b] ** 2) for a, b in pairwise(edges)])
 
     def modes(states: np.ndarray) -> np.ndarray:
-        found = columns(jnp.asarray(states), order, jnp.asarray(weights), coefficients)
+        at = jnp.asarray(order), jnp.asarray(weights)
+        found = columns(jnp.asarray(states), *at, coefficients)
         return np.asarray(found)
 
     for piece, states in enumerate(frames.states):
@@ -247,7 +248,7 @@ def _accumulate(frames, basis, fields, known, coefficients, progress):
                 shake = _grams(_tested(moved, a, b / frames.dt, channels), edges)
                 noise += shake * (pieces / len(shaken))
         progress(piece + 1, pieces)
-    return [Moments(*held[half], half) for half in tests]
+    return [Moments(gram, noise, rows, half) for half, (gram, noise, rows) in held.items()]
 
 
 def _blocks(owner: np.ndarray, length: int) -> list[tuple[int, int, tuple[float, float]]]:

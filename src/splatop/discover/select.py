@@ -58,10 +58,14 @@ class Task:
             noisy[2].append(share[:, -1, -1])
             rows.append(moments.rows)
         return cls(
-            *(np.concatenate(part, axis=1) for part in (gram, moment, energy)),
-            *(np.concatenate(part, axis=0) for part in noisy),
-            np.concatenate(rows, axis=1),
-            forced,
+            gram=np.concatenate(gram, axis=1),
+            moment=np.concatenate(moment, axis=1),
+            energy=np.concatenate(energy, axis=1),
+            noise_gram=np.concatenate(noisy[0]),
+            noise_moment=np.concatenate(noisy[1]),
+            noise_energy=np.concatenate(noisy[2]),
+            rows=np.concatenate(rows, axis=1),
+            forced=forced,
         )
 
     def narrowed(self, chosen: list[int]) -> "Task":
