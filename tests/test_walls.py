@@ -122,6 +122,7 @@ def test_the_mean_is_kept_between_insulated_walls():
     [
         ("dt(u) = D*lap(u)", "x0: u = 0; x1: free; y: u = 0", "x1: dn(u) = 0"),
         ("dt(u) = -v*dx(u) + 0*u", "x: u = 0; y: free", "one end of x"),
+        ("dt(u) = D*lap(u)", "x: u = hot; y: u = 0", "write its number"),
     ],
 )
 def test_conditions_that_an_equation_cannot_bear(text, boundary, says):

@@ -2,6 +2,7 @@
 
 from ..domain import AXES, Domain
 from ..equation import Equation
+from ..equation.edge_values import value_names
 from ..equation.expansion import expand
 from ..equation.expression import FieldDerivative, atoms
 from ..errors import SplatopError
@@ -12,6 +13,13 @@ def check_conditions(equation: Equation, domain: Domain) -> None:
     only carried along an axis but has conditions at both of its ends."""
     if domain.all_periodic:
         return
+    for (side, name), condition in domain.conditions.items():
+        for unknown in value_names(condition):
+            if unknown not in equation.coefficient_names:
+                raise SplatopError(
+                    f"expected numbers, coordinates along the side or coefficients of the equation "
+                    f"in '{side}: {condition.text(name)}', got {unknown}: write its number"
+                )
     for axis, along in enumerate(domain.axes):
         if along.periodic:
             continue

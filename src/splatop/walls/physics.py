@@ -8,6 +8,7 @@ import jax
 import jax.numpy as jnp
 from jaxtyping import Array
 
+from ..domain import AXES
 from ..equation import Equation
 from ..errors import SplatopError, check_field
 from ..grid import Grid, as_number
@@ -46,6 +47,13 @@ class WallPhysics(Physics):
         return Galerkin(self.equation, self.space)
 
     def along(self, points: tuple[int, ...]) -> Fractions:
+        """Where the points of a state lie along each axis."""
+        for name, n, least in zip(AXES, points, self.space.sizes, strict=False):
+            if n < least:
+                raise SplatopError(
+                    f"expected at least {least} points along {name}, as many as the physics has "
+                    f"functions there, got {n}: give states on a finer grid, or train on these"
+                )
         return Grid(points, (1.0,) * len(points), layout=self.layout).fractions()
 
     def advance(
