@@ -187,6 +187,6 @@ def test_training_learns_what_no_formula_is(waves, tmp_path):
     assert jnp.array_equal(made, fitted.model.rollout(u0, steps=20))
     error = np.linalg.norm(np.asarray(made) - waves.array[0, 1:]) / np.linalg.norm(waves.array[0])
     assert error < 0.02
-    from splatop.evaluate.learned import draw_learned
+    from splatop.reproduce.learned_term import draw_learned
 
     assert draw_learned(fitted.model).axes[0].get_xlabel() == "u"

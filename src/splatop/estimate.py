@@ -69,7 +69,7 @@ def estimate(
     physics, work = 0.0, 0
     if spec.kind != "fno":
         built = Model(spec, build_model(spec)).physics
-        assert built is not None
+        assert isinstance(built, EmbeddedPhysics)  # walls were refused
         physics, work = _physics(built, spec, points)
     network = 0.0
     parameters = 0

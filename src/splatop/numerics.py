@@ -164,12 +164,20 @@ def build_physics(
                 f"encoder={numerics.encoder}: leave them out"
             )
         space = wall_space(equation, domain, numerics.anchors)
-        return WallPhysics(equation, space, tuple(layout), dt, integrator)
+        return WallPhysics(
+            equation=equation, space=space, layout=tuple(layout), dt=dt, integrator=integrator
+        )
     sides = lengths if domain is None else domain.lengths
     if sides is None:
         raise SplatopError("expected the lengths of the box, or a domain, got neither")
     jets = build_jets(numerics, len(equation.fields), lengths=sides, encoder=encoder)
-    return EmbeddedPhysics(equation, jets, dt, integrator, numerics.working_grid)
+    return EmbeddedPhysics(
+        equation=equation,
+        jets=jets,
+        dt=dt,
+        integrator=integrator,
+        working_grid=numerics.working_grid,
+    )
 
 
 def with_anchors(numerics: Numerics, anchors: int) -> Numerics:

@@ -15,7 +15,7 @@ from ..data import WindowSampler, generate
 from ..encoders import UNetEncoder
 from ..numerics import build_physics, paper_numerics
 from ..operators import FNO, baseline
-from ..physics import EmbeddedPhysics
+from ..physics import Physics
 from ..render import LocalRenderer
 from ..render.renderer import grid_positions
 from ..spectral import PassThrough
@@ -31,9 +31,7 @@ def physics(repeats: int = 9, points: int = 160) -> Measured:
     """One step of Φ on the working grid and on the full one, for a state inside the band."""
     embedded, frames, coefficients = _automatic("advection_diffusion2d", points)
     u = frames[0]
-    full = EmbeddedPhysics(
-        embedded.equation, embedded.jets, embedded.dt, embedded.substeps, working_grid=False
-    )
+    full = replace(embedded, working_grid=False)
     times = measured_times(
         {
             "work": (lambda v: embedded(v, coefficients), (u,)),
@@ -195,7 +193,7 @@ def _peer(dims: int) -> pdequinox.arch.ClassicFNO:
     )
 
 
-def _surrogate(embedded: EmbeddedPhysics, network: Any) -> Surrogate:
+def _surrogate(embedded: Physics, network: Any) -> Surrogate:
     one = jnp.ones(len(embedded.equation.fields))
     return Surrogate(embedded, network, 0 * one, one, one)
 

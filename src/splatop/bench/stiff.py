@@ -136,7 +136,7 @@ def walls(repeats: int = 20, anchors: int = 40) -> Measured:
         lengths=(1.0, 1.0),
         filter=BoxFilter((float(band), float(band))),
     )
-    periodic = EmbeddedPhysics(equation, jets, 0.1)
+    periodic = EmbeddedPhysics(equation=equation, jets=jets, dt=0.1)
     rng = np.random.default_rng(0)
     u = jnp.asarray(rng.normal(size=(2, 128, 128)), jnp.float32)
     numbers = {"D": 1e-3}

@@ -166,8 +166,8 @@ def train(
     )
     console.print(trained.record["summary"], markup=False, highlight=False, soft_wrap=True)
     if (trained.record.get("unknown") or {}).get("kept") == "learned":
-        from ..evaluate.figures import save_figure
-        from ..evaluate.learned import draw_learned
+        from ..reproduce.learned_term import draw_learned
+        from ..reproduce.plots import save_figure
 
         picture, *_ = save_figure(draw_learned(trained), out / "learned")
         console.print(f"a picture of the learned term: {picture}", markup=False, highlight=False)

@@ -189,11 +189,11 @@ def proposed(sample: Sampled, grid: Grid, domain: Domain, fields: tuple[str, ...
 def guess(end: End) -> Condition:
     """Zero, flat, one number or one slope in all frames; free if it is none of them."""
     kinds: tuple[Kind, ...] = ("value", "slope")
-    telling = [kind for kind in kinds if end.of(kind).tells]
+    telling: list[Kind] = [kind for kind in kinds if end.of(kind).tells]
     if not telling:
         return FREE
     zero = {kind: end.of(kind).excess(0.0) for kind in telling}
-    best = min(telling, key=lambda kind: zero[kind])
+    best: Kind = min(telling, key=lambda kind: zero[kind])
     if zero[best] <= 1:
         return Condition(best, 0.0)
     for kind in telling:

@@ -159,9 +159,9 @@ def _merged(
     current: list[Candidate],
 ) -> tuple[np.ndarray, list[Candidate]]:
     """Terms that together look the same along all axes, as one: d2x(u) and d2y(u) are lap(u)."""
-    if setting.dims == 1 or len(group.fields) > 1 or "rotation" in setting.symmetries:
+    if setting.dims == 1 or len(group.fields) != 1 or "rotation" in setting.symmetries:
         return matrix, current
-    field = group.fields[0]
+    (field,) = group.fields
     plain = replace(setting, symmetries=frozenset({"rotation"}), velocity=())
     places = {c: i for i, c in enumerate(group.candidates)}
     sums = []

@@ -8,7 +8,7 @@ from ..encoders import Encoder
 from ..errors import SplatopError, unknown_name
 from ..model import Model, ensemble_of
 from ..numerics import Numerics, build_encoder, build_physics, with_anchors
-from ..physics import EmbeddedPhysics
+from ..physics import Physics
 from ..spectral import Field
 from ..stepper import Coefficients, Stepper
 from ..surrogate import Surrogate
@@ -95,6 +95,8 @@ def ablate(model: Model, ablation: Ablation) -> Model:
         numerics,
         lengths=spec.lengths,
         dt=spec.dt,
+        domain=spec.domain,
+        layout=spec.layout,
         encoder=_encoder(physics, numerics, len(spec.fields)),
     )
     if ablation.without == "operator":
@@ -129,7 +131,7 @@ def _changed(numerics: Numerics, ablation: Ablation) -> Numerics:
     )
 
 
-def _encoder(physics: EmbeddedPhysics, numerics: Numerics, channels: int) -> Encoder | None:
+def _encoder(physics: Physics, numerics: Numerics, channels: int) -> Encoder | None:
     """The trained encoder, or a closed-form one for the new lattice."""
     if numerics.jets != "splat":
         return None

@@ -132,7 +132,7 @@ def _between_walls(
             f"expected method 'auto' or 'weak' for data between walls, got '{method}': the others "
             "need a periodic box"
         )
-    names, starts = unknown_names(equation, unknown, dict(known))
+    names, starts = unknown_names(equation, unknown, known)
     found = []
     for i in range(trajectories.trajectories):
         fixed = {

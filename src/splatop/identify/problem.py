@@ -3,6 +3,7 @@
 import math
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
+from typing import Any
 
 import equinox as eqx
 import jax
@@ -188,7 +189,7 @@ def reduce(problem: Problem, *, margin: float | None = None) -> Reduced:
     )
     cutoffs = tuple(b / length for b, length in zip(band, full.lengths, strict=True))
     jets = problem.jets.inside(problem.spectrum.band, BoxFilter(cutoffs))
-    physics = EmbeddedPhysics(problem.equation, jets, problem.dt)
+    physics = EmbeddedPhysics(equation=problem.equation, jets=jets, dt=problem.dt)
     # A velocity field widens the band as a product does, though its term is linear.
     points = tuple(
         min(n, max(m, 3 * b + 2))
@@ -217,7 +218,7 @@ def double(module):
 
 
 def unknown_names(
-    equation: Equation, unknown: Unknown, known: Mapping[str, float]
+    equation: Equation, unknown: Unknown, known: Mapping[str, Any]
 ) -> tuple[tuple[str, ...], dict[str, float]]:
     valid = equation.coefficient_names
     if unknown is None:

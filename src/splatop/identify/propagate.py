@@ -81,7 +81,7 @@ def propagator(
     """The map from one frame to the next."""
     scheme = reduced.scheme
     if scheme is None:
-        physics = EmbeddedPhysics(equation, reduced.jets, dt, working_grid=False)
+        physics = EmbeddedPhysics(equation=equation, jets=reduced.jets, dt=dt, working_grid=False)
         return lambda u: physics.advance(u, coefficients, substeps=substeps)
     tables = jax.tree.map(jnp.asarray, scheme.tables(dt / substeps, coefficients))
     return lambda u: scheme.advance(u, tables, coefficients, substeps)

@@ -173,7 +173,7 @@ def _orthonormal(anchors: int) -> np.ndarray:
     kept = singular > NEGLIGIBLE * singular[0]
     combine = right[kept].T / singular[kept]
     for _ in range(2):  # division by the smallest ones has left them orthonormal to 1e-6 only
-        triangle = np.linalg.qr(kernels @ combine, mode="r")
+        triangle = np.asarray(np.linalg.qr(kernels @ combine, mode="r"))
         combine = np.linalg.solve(triangle.T, combine.T).T
     return combine
 

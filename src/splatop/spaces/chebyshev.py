@@ -42,8 +42,8 @@ class ChebyshevBasis(AxisBasis):
             return extend, restrict, None
         second = restrict @ first @ first @ extend
         eigenvalues, vectors = np.linalg.eig(second)
-        order = np.argsort(-eigenvalues.real)
-        eigenvalues, vectors = eigenvalues[order].real, vectors[:, order].real
+        order = np.argsort(-np.real(eigenvalues))
+        eigenvalues, vectors = np.real(eigenvalues[order]), np.real(vectors[:, order])
         return extend @ vectors, np.linalg.solve(vectors, restrict), eigenvalues
 
     @property

@@ -63,7 +63,7 @@ def lift(space: BoxSpace, edges: Edges) -> Any:
         if xp is np:
             _check_corners(space, full, edges, name, np.asarray(values), points)
         parts.append(values)
-    stacked = xp.stack(parts)
+    stacked: Any = xp.stack(parts)
     for axis in range(space.dims):
         matrix = full._projection(axis)
         stacked = xp.moveaxis(xp.tensordot(matrix, stacked, axes=(1, axis + 1)), 0, axis + 1)

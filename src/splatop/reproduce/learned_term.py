@@ -9,7 +9,7 @@ from matplotlib.figure import Figure
 from ..equation import LearnedTerm
 from ..errors import SplatopError
 from ..model import Model
-from .figures import styled
+from .plots import styled
 
 # How far beyond the range of the data a picture goes, as a share of it.
 _BEYOND = 0.15
