@@ -147,12 +147,16 @@ def table() -> str:
         "| whole equation's | learned term's error |",
         "|---|---|---|---|---|---|---|",
     ]
+
+    def shown(row: dict[str, Any], key: str) -> str:
+        return f"{row[key]:.2g}" if key in row else ""
+
     for name, row in read().items():
         exact = {True: "yes", False: "no", None: "not a formula"}[row.get("exact")]
         lines.append(
-            f"| {name.replace('.', ', ')} | {row.get('known_error', float('nan')):.2g} | {exact} "
-            f"| {'yes' if row['trusted'] else 'no'} | {row['formula_error']:.2g} "
-            f"| {row.get('whole_error', float('nan')):.2g} | {row['learned_error']:.2g} |"
+            f"| {name.replace('.', ', ')} | {shown(row, 'known_error')} | {exact} "
+            f"| {'yes' if row['trusted'] else 'no'} | {shown(row, 'formula_error')} "
+            f"| {shown(row, 'whole_error')} | {shown(row, 'learned_error')} |"
         )
     return "\n".join(lines)
 

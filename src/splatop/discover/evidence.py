@@ -164,7 +164,7 @@ def _merged(
     (field,) = group.fields
     plain = replace(setting, symmetries=frozenset({"rotation"}), velocity=())
     places = {c: i for i, c in enumerate(group.candidates)}
-    sums = []
+    sums: list[tuple[Candidate, np.ndarray]] = []
     for composite in independent(isotropic(plain, field)):
         row = _row(composite, field, places)
         if row is not None and np.count_nonzero(row) > 1:

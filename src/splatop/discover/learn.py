@@ -88,6 +88,8 @@ def learn(
             f"expected trajectories of at least {WINDOW} frames to learn a term from, got "
             f"{data.frames}: give longer ones"
         )
+    if steps < 1:
+        raise SplatopError(f"expected at least one step of training, got {steps}")
     targets = tuple(partial.unknown)
     given = [a for own in partial.unknown.values() for a in own or ()]
     free = any(own is None for own in partial.unknown.values())
@@ -203,7 +205,9 @@ def _flux_prediction(term: LearnedTerm, x: Array, lengths) -> Array:
 
 
 def _trained(term, samples: _Samples, steps: int, key, progress) -> LearnedTerm:
-    optimiser = optax.adam(optax.warmup_cosine_decay_schedule(0, _RATE, 50, steps, 1e-6))
+    optimiser = optax.adam(
+        optax.warmup_cosine_decay_schedule(0, _RATE, min(50, steps // 4), steps, 1e-6)
+    )
     weights, rest = eqx.partition(term.network, eqx.is_inexact_array)
     state = optimiser.init(weights)
     size = jnp.asarray(term.size)
