@@ -66,7 +66,8 @@ def lift(space: BoxSpace, edges: Edges) -> Any:
     stacked: Any = xp.stack(parts)
     for axis in range(space.dims):
         matrix = full._projection(axis)
-        stacked = xp.moveaxis(xp.tensordot(matrix, stacked, axes=(1, axis + 1)), 0, axis + 1)
+        contracted: Any = xp.tensordot(matrix, stacked, axes=(1, axis + 1))
+        stacked = xp.moveaxis(contracted, 0, axis + 1)
     return stacked
 
 
