@@ -304,6 +304,8 @@ def study_table() -> str:
             if not own:
                 lines.append(f"| {name} | {100 * noise:g} % | not measured | | | | |")
                 continue
+            drawn = {row["draw"] for row in own}
+            peers = [row for row in peers if row["draw"] in drawn]
             hits = [hit for row in own for hit in row["covered"].values()]
             covered[noise] += hits
             target = TARGETS[name][level] if name in TARGETS else None
