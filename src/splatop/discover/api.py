@@ -109,8 +109,8 @@ def discover(
     tasks = {group: [question.task(group, one) for one in moments] for group in question.groups}
     for group, own in tasks.items():
         _check_enough(own[0].rows.sum(), len(group.candidates))
-    clean = held.spectrum.relative_noise < NOISY
-    choices = [choose(question, group, own, clean=clean) for group, own in tasks.items()]
+    noise = held.spectrum.relative_noise
+    choices = [choose(question, group, own, noise=noise) for group, own in tasks.items()]
     window = (start, frames if isinstance(frames, int) else None)
     refined, choices = _refined(question, choices, trajectories, budget, window)
     verdict = judge(question, held, choices, refined)

@@ -55,10 +55,11 @@ class Choice:
         )
 
 
-def choose(question: Question, group: Group, tasks: list[Task], *, clean: bool) -> Choice:
+def choose(question: Question, group: Group, tasks: list[Task], *, noise: float) -> Choice:
     """The best set over all widths of the bells, with the evidence for it.
 
-    In `clean` data a term counts as one only if it changes what can be seen.
+    A term counts as one only if it explains more of the change than `noise` is of the fields: what
+    is less may come from modes that noise hides.
     """
     found = [select(task) for task in tasks]
     votes: dict[tuple[int, ...], list[int]] = {}
@@ -77,17 +78,16 @@ def choose(question: Question, group: Group, tasks: list[Task], *, clean: bool) 
     task, chosen = tasks[width], found[width]
     candidates = [group.candidates[i] for i in chosen.chosen]
     matrix = np.eye(len(group.candidates))[list(chosen.chosen)]
-    if clean:
-        kept = _relevant(task, chosen)
-        matrix, candidates = matrix[kept], [candidates[i] for i in kept]
+    kept = _relevant(task, chosen, max(noise, _NEGLIGIBLE))
+    matrix, candidates = matrix[kept], [candidates[i] for i in kept]
     matrix, candidates = _merged(question.setting, group, task, chosen, matrix, candidates)
     return _evidence(group, task, chosen, matrix, candidates, agreement)
 
 
-def _relevant(task: Task, chosen: Selection) -> list[int]:
+def _relevant(task: Task, chosen: Selection, negligible: float) -> list[int]:
     """The terms, as places in the set chosen, without which more than a negligible share of the
     change is left."""
-    whole = max(float(np.sum(task.energy)), 1e-300)
+    whole = max(float(np.sum(task.energy.sum(axis=0) - task.noise_energy)), 1e-300)
     normal = task.normal(chosen.weights)
     kept = list(range(len(chosen.chosen)))
 
@@ -100,7 +100,7 @@ def _relevant(task: Task, chosen: Selection) -> list[int]:
         forced = [i for i in kept if chosen.chosen[i] in task.forced]
         trials = {i: left([j for j in kept if j != i]) for i in kept if i not in forced}
         weakest = min(trials, key=lambda i: trials[i], default=None)
-        if weakest is None or trials[weakest] > _NEGLIGIBLE**2:
+        if weakest is None or trials[weakest] > negligible**2:
             break
         kept.remove(weakest)
     return kept
