@@ -12,6 +12,8 @@ from .symmetry import Setting, isotropic
 REPLICATES = 20
 # A set whose criterion is this close to the best one's cannot be excluded.
 CLOSE = 10.0
+# Terms chosen in fewer of the replicates may be chance.
+_CHANCE = 0.5
 # A share of the change, in amplitude, that no term is needed for in clean data.
 _NEGLIGIBLE = 2e-4
 # Standard deviations of the energy of noise that are not called unexplained.
@@ -81,7 +83,16 @@ def choose(question: Question, group: Group, tasks: list[Task], *, noise: float)
     kept = _relevant(task, chosen, max(noise, _NEGLIGIBLE))
     matrix, candidates = matrix[kept], [candidates[i] for i in kept]
     matrix, candidates = _merged(question.setting, group, task, chosen, matrix, candidates)
-    return _evidence(group, task, chosen, matrix, candidates, agreement)
+    found_terms = _evidence(group, task, chosen, matrix, candidates, agreement)
+    forced = len(group.names)
+    sure = [i for i, s in enumerate(found_terms.support) if i < forced or s >= _CHANCE]
+    if 0 < len(sure) < len(candidates):
+        # Terms that most selections of the data do without go, if what is left stays negligible.
+        fewer = [candidates[i] for i in sure]
+        less = _evidence(group, task, chosen, matrix[sure], fewer, agreement)
+        if less.left <= max(noise, _NEGLIGIBLE):
+            return less
+    return found_terms
 
 
 def _relevant(task: Task, chosen: Selection, negligible: float) -> list[int]:
