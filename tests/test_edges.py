@@ -483,11 +483,11 @@ def test_commands(splatop, tmp_path, solutions):
     assert held["layout"] == ["cells", "left"]
     assert held["boundary_conditions"] == text
     assert [axis["periodic"] for axis in held["domain"]["axes"]] == [False, True]
-    code, _, error = splatop("identify", out, "--equation", "dt(u) = D*lap(u)")
+    code, _, error = splatop("discover", out, "--equation", "dt(u) = ?")
     assert code == 1
     assert "expected data of a periodic box" in " ".join(error.split())
     code, _, error = splatop(
-        "train", "--data", out, "--equation", "dt(u) = D*lap(u)", "--out", tmp_path / "run"
+        "train", "--data", out, "--equation", "dt(u) = -v*dx(u)", "--out", tmp_path / "run"
     )
     assert code == 1
-    assert "expected data of a periodic box" in " ".join(error.split())
+    assert "a condition for u at one end of x alone" in " ".join(error.split())

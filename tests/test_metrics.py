@@ -5,6 +5,7 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
+from splatop.domain import Domain
 from splatop.encoders import LatticeEncoder
 from splatop.evaluate.metrics import (
     correlation,
@@ -36,7 +37,8 @@ def stats(prediction, reference):
     return frame_statistics(
         jnp.asarray(prediction, jnp.float32),
         jnp.asarray(reference, jnp.float32),
-        lengths=(1.0,) * dims,
+        domain=Domain.box((1.0,) * dims),
+        layout=("left",) * dims,
     )
 
 

@@ -69,7 +69,7 @@ class Scheme(eqx.Module):
             lambda operator: operator.symbol(wavenumbers),
             step,
             coefficients,
-            channels=len(self.fields),
+            shape=(len(self.fields), *np.broadcast_shapes(*(k.shape for k in wavenumbers))),
         )
 
     def nonlinear(self, modes: Modes, coefficients: Coefficients) -> Modes:
@@ -110,12 +110,13 @@ def mode_tables(
     step: float | Array,
     coefficients: Coefficients,
     *,
-    channels: int,
+    shape: tuple[int, ...],
 ) -> Tables:
-    """The factors of a step for parts that act on each mode alone, given the operators' symbols."""
-    shape = symbol(linear[0].operator).shape if linear else ()
+    """The factors of a step for parts that act on each mode alone, given the operators' symbols;
+    `shape` is that of the modes, `(C, *K)`."""
+    channels, modes = shape[0], shape[1:]
     symbols: dict[tuple[int, int], Any] = {
-        (c, c): np.zeros(shape, complex) for c in range(channels)
+        (c, c): np.zeros(modes, complex) for c in range(channels)
     }
     for part in linear:
         place = part.channel, part.source
@@ -128,7 +129,7 @@ def mode_tables(
         if len(symbols) == channels:
             own = xp.stack([symbols[c, c] for c in range(channels)])
             return etdrk4_tables(own * step, step)
-        nothing = np.zeros(shape, complex)
+        nothing = np.zeros(modes, complex)
         rows = [
             xp.stack([symbols.get((c, d), nothing) for d in range(channels)])
             for c in range(channels)

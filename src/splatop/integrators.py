@@ -46,9 +46,9 @@ class Integrator(eqx.Module):
         dt: float | Array,
         *,
         substeps: int | Array | None = None,
-        split: Split | None = None,
+        split: Callable[[], Split] | None = None,
     ) -> State:
-        """The state `dt` later, where `tendency(u)` is du/dt, and `split` the same in two parts.
+        """The state `dt` later, where `tendency(u)` is du/dt, and `split()` the same in two parts.
 
         A number of `substeps` other than the integrator's own may be traced.
         """
@@ -93,14 +93,15 @@ class ETDRK4(Integrator):
                 "not: use RK4"
             )
         count = self.substeps if substeps is None else substeps
-        numbers = split.forth(u)
+        parts = split()
+        numbers = parts.forth(u)
 
         def cast(table: Any) -> Array:
             real = not jnp.iscomplexobj(numbers)
             return jnp.asarray(jnp.real(table) if real else table, numbers.dtype)
 
-        tables = jax.tree.map(cast, split.tables(dt / count))
-        return split.back(_repeat(lambda _, v: etdrk4_step(tables, split.rest, v), count, numbers))
+        tables = jax.tree.map(cast, parts.tables(dt / count))
+        return parts.back(_repeat(lambda _, v: etdrk4_step(tables, parts.rest, v), count, numbers))
 
 
 def _repeat(step: Callable[[Any, State], State], count: int | Array, u: State) -> State:

@@ -124,8 +124,13 @@ class EmbeddedPhysics(Physics):
             return total
 
         tendency = with_forcing(lambda v: self._tendency(jets, v, coefficients))
-        split = self._split(jets, tuple(start.shape[1:]), coefficients, with_forcing)
-        advanced = self.integrator.advance(tendency, start, self.dt, substeps=substeps, split=split)
+        advanced = self.integrator.advance(
+            tendency,
+            start,
+            self.dt,
+            substeps=substeps,
+            split=lambda: self._split(jets, tuple(start.shape[1:]), coefficients, with_forcing),
+        )
         return resample(self.jets.filter(advanced, self.jets.lengths), points)
 
     def _split(
@@ -152,7 +157,7 @@ class EmbeddedPhysics(Physics):
                 lambda operator: derivative_symbol(operator, grid),
                 step,
                 coefficients,
-                channels=len(self.equation.fields),
+                shape=(len(self.equation.fields), *points[:-1], points[-1] // 2 + 1),
             ),
             rest=lambda modes: to_modes(felt(from_modes(modes, points))),
             forth=to_modes,

@@ -41,9 +41,11 @@ def expand(term: Term, fields: tuple[str, ...], dims: int) -> tuple[Expression, 
         case ExpressionTerm():
             return term.sides
         case Advection():
-            velocity = np.ones(dims) if term.velocity is None else np.asarray(term.velocity)
-            if velocity.shape != (dims,):
+            if term.velocity is not None and (
+                np.shape(term.velocity) != (dims,) or not is_concrete(term.velocity)
+            ):
                 return None
+            velocity = np.ones(dims) if term.velocity is None else np.asarray(term.velocity)
             sides = [
                 _sum(Expression.number(-w) * slope(field, axis) for axis, w in enumerate(velocity))
                 for field in fields

@@ -127,7 +127,7 @@ class ModelSpec:
         """Refuse data (trajectories) with other edges, or other places for their points, than the
         model was trained on."""
         domain, layout = data.domain, data.grid.layout
-        own = self.domain or Domain.box(self.lengths, self.origin)
+        own = self.domain or Domain.box(self.lengths)
         if (own.periodic, own.conditions) != (domain.periodic, domain.conditions):
             raise SplatopError(
                 f"expected data with the edges of the model, '{own.describe(self.fields)}', got "

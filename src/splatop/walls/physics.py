@@ -85,7 +85,7 @@ class WallPhysics(Physics):
             with_forcing(lambda c: scheme.remainder(c, coefficients, lifted)),
         )
         tendency = with_forcing(lambda c: scheme.tendency(c, coefficients, lifted))
-        c = self.integrator.advance(tendency, c, self.dt, substeps=substeps, split=split)
+        c = self.integrator.advance(tendency, c, self.dt, substeps=substeps, split=lambda: split)
         return scheme.leave(c, along, lifted).astype(u.dtype)
 
     def tendency(self, u: Field, coefficients: Coefficients) -> Field:
