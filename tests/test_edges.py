@@ -486,7 +486,6 @@ def test_commands(splatop, tmp_path, solutions):
     code, _, error = splatop("discover", out, "--equation", "dt(u) = ?")
     assert code == 1
     assert "expected data of a periodic box" in " ".join(error.split())
-    carried = ("--equation", "dt(u) = -v*dx(u)", "--coefficients", "v=1")
-    code, _, error = splatop("tune", "--data", out, *carried)
+    code, _, error = splatop("identify", out, "--equation", "dt(u) = -v*dx(u)")
     assert code == 1
     assert "a condition for u at one end of x alone" in " ".join(error.split())

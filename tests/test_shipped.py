@@ -84,7 +84,8 @@ def test_fresh_trajectories_give_the_recorded_scores(name):
 
 @pytest.mark.parametrize("name", slow_but(QUICK, EXPECTED))
 def test_automatic_numerics_are_those_that_were_recorded(name):
-    """The choice from the training data of today equals the one that the model was trained with."""
+    """The choice from the training data of today equals the one that the model was trained with,
+    but for the scheme in time: the models are of before ETDRK4 could be chosen."""
     if get_benchmark(name).coefficient_ranges:
         pytest.skip("its choice depends on coefficients identified from 256 trajectories")
     # Compiled as for a user, not as for tests: Allen-Cahn's derivatives are at 1.0e-5 of the 1e-5
@@ -93,4 +94,9 @@ def test_automatic_numerics_are_those_that_were_recorded(name):
     assert code == 0, err
     recorded = load_model(name).spec.numerics
     assert recorded is not None
-    assert json.loads(out)["numerics"] == json.loads(json.dumps(asdict(recorded)))
+    found, before = json.loads(out)["numerics"], json.loads(json.dumps(asdict(recorded)))
+    time = ("integrator", "substeps")
+    if found["integrator"] != "rk4":
+        assert found["substeps"] < before["substeps"]
+        found, before = ({k: v for k, v in n.items() if k not in time} for n in (found, before))
+    assert found == before

@@ -119,7 +119,7 @@ def test_reasons_name_what_was_chosen():
     said = "\n".join(tuned.reasons)
     assert "modes up to 4 x 4" in said
     assert f"{tuned.numerics.anchors[0]} x {tuned.numerics.anchors[1]} Gaussians" in said
-    assert f"{tuned.numerics.substeps} of RK4" in said
+    assert f"{tuned.numerics.substeps} of {tuned.numerics.integrator.upper()} per frame" in said
     assert not isinstance(build_filter(tuned.numerics, 2), PassThrough)
 
 

@@ -48,13 +48,14 @@ def identify_between_walls(
     known: Mapping[str, float],
 ) -> Identified:
     """The `unknown` coefficients, with values to start from, behind pieces of one trajectory."""
+    domain = trajectories.domain
+    check_conditions(equation, domain)
     if length < LEAST_FRAMES:
         raise SplatopError(
             f"expected at least {LEAST_FRAMES} successive frames between walls, got {length}: pass "
             "more frames"
         )
-    domain, grid = trajectories.domain, trajectories.grid
-    check_conditions(equation, domain)
+    grid = trajectories.grid
     frames = np.stack([trajectories.window(index, int(b), length) for b in begin]).astype(float)
     given = {**known, **unknown}
     few = frames.reshape(-1, *frames.shape[2:])[:: max(1, frames.shape[0] * length // 24)]
