@@ -6,8 +6,10 @@ import pytest
 import scipy.io
 
 import splatop as package
-from splatop.data import open_trajectories
+from splatop.data import ArrayTrajectories, open_trajectories, save_trajectories
+from splatop.equation.boundary import domain_from_text
 from splatop.errors import SplatopError
+from splatop.grid import Grid
 
 MODES = (1, 2, 3)
 
@@ -77,6 +79,35 @@ def test_time_may_come_first_and_coordinates_as_meshes(tmp_path):
     scipy.io.savemat(tmp_path / "a.mat", {"X": mesh, "T": times, "u": wave(x, t).T, "nu": 0.25})
     assert_frames(tmp_path / "a.mat", wave(x, t), length=2, dt=0.5, fields=("u",))
     assert open_trajectories(tmp_path / "a.mat").coefficients["nu"] == [0.25]
+
+
+def test_fields_are_read_under_names_of_the_users_own(tmp_path, splatop):
+    """`--fields u=usol`, real and complex; every mistake is one line."""
+    x, t = line(64, -5, 5), 0.01 * np.arange(11)
+    psi, path = wave(x, t, complex_parts=True), tmp_path / "a.mat"
+    scipy.io.savemat(path, {"x": x, "t": t, "usol": psi, "p": psi.real})
+    with pytest.warns(UserWarning, match="u is complex"):
+        data = open_trajectories(path, fields=("u=usol", "p"))
+    assert data.fields == ("u_re", "u_im", "p")
+    np.testing.assert_array_equal(data.window(0, 3, 1)[0, 1], psi.imag.T[3].astype("f4"))
+    bad = {"u=": "u=usol, got", "u=p,w=p": "'p' twice", "p=usol,p": "different names"}
+    for fields, message in bad.items():
+        with pytest.raises(SplatopError, match=message):
+            open_trajectories(path, fields=fields.split(","))
+    code, _, err = splatop("identify", "a.mat", "--fields=p", "--equation", "dt(q) = D*lap(q)")
+    assert code == 1
+    assert "--fields q=p" in err
+
+
+def test_new_names_hold_at_the_edges_too(tmp_path):
+    x, t = np.linspace(0, 1, 33), 0.01 * np.arange(5)
+    u = np.sin(np.pi * x)[None] * np.exp(-t)[:, None]
+    grid = Grid((33,), (1.0,), layout=("ends",))
+    domain = domain_from_text("x: u = 0", lengths=(1.0,), fields=("u",))
+    whole = ArrayTrajectories(u[None, :, None], grid, dt=0.01, fields=("u",), domain=domain)
+    save_trajectories(whole, tmp_path / "a.h5")
+    with open_trajectories(tmp_path / "a.h5", fields=("w=u",)) as data:
+        assert data.domain.at("x1", "w").kind == "value"
 
 
 def test_version_4(tmp_path):

@@ -29,7 +29,10 @@ _OPTIONS: dict[str, tuple[Any, Any]] = {
     ),
     "fields": (
         Annotated[
-            str | None, typer.Option(help="Fields to read, or names of the channels: u,v,p.")
+            str | None,
+            typer.Option(
+                help="Fields to read, or names of the channels: u,v,p. u=usol reads usol as u."
+            ),
         ],
         None,
     ),

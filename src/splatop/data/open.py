@@ -11,6 +11,7 @@ from .arrays import NPY, ZIP, open_npy, open_npz
 from .complex_fields import real_fields
 from .edges import Told, settled
 from .hdf5 import SIGNATURE, error_line, open_hdf5
+from .names import Renamed, names_asked
 from .pdebench import FlatTrajectories, GroupedTrajectories, is_flat, is_grouped
 from .trajectories import Trajectories
 from .well_reader import WellTrajectories, is_well
@@ -36,8 +37,9 @@ def open_trajectories(
     """Open a file of trajectories; windows are read when they are asked for.
 
     What the file does not state has to be given: the order of the `axes` (as in "btcxy"), the names
-    of the `fields`, the side `lengths` of the box, the time step `dt`; and the `origin` that the
-    axes begin at, which is 0 unless the file has coordinates. Given values replace the file's.
+    of the `fields` (`u=usol` reads usol as u), the side `lengths` of the box, the time step `dt`;
+    and the `origin` that the axes begin at, which is 0 unless the file has coordinates. Given
+    values replace the file's.
 
     `boundary` says what holds at the edges, as in "x0: u = 0; x1: dn(u) = 0; y: periodic", and
     `sampling` where the points of bounded axes lie ("ends", "cells" or "left", one for all axes or
@@ -47,7 +49,8 @@ def open_trajectories(
     `psi_re` and `psi_im`.
     """
     path = Path(path)
-    asked = {"fields": fields, "lengths": lengths, "dt": dt, "origin": origin}
+    files_names, new_names = names_asked(fields)
+    asked = {"fields": files_names, "lengths": lengths, "dt": dt, "origin": origin}
     try:
         trajectories = _open(path, axes, asked)
     except (SplatopError, PermissionError):
@@ -60,6 +63,8 @@ def open_trajectories(
     try:
         if trajectories.frames < 2:
             raise SplatopError(f"{path.name}: expected at least two frames, got one")
+        if new_names:
+            trajectories = Renamed(trajectories, new_names)
         trajectories = real_fields(trajectories)
         told = Told(boundary, sampling, periodic, drop_end, lengths, origin)
         trajectories = settled(trajectories, told)
