@@ -105,7 +105,7 @@ def test_new_names_hold_at_the_edges_too(tmp_path):
     grid = Grid((33,), (1.0,), layout=("ends",))
     domain = domain_from_text("x: u = 0", lengths=(1.0,), fields=("u",))
     whole = ArrayTrajectories(u[None, :, None], grid, dt=0.01, fields=("u",), domain=domain)
-    save_trajectories(whole, tmp_path / "a.h5")
+    save_trajectories(tmp_path / "a.h5", whole)
     with open_trajectories(tmp_path / "a.h5", fields=("w=u",)) as data:
         assert data.domain.at("x1", "w").kind == "value"
 
