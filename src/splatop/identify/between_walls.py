@@ -14,6 +14,9 @@ from ..data import Trajectories
 from ..equation import Equation
 from ..errors import SplatopError
 from ..walls import Galerkin, check_conditions, choose_sizes, wall_space
+from .diagnose import UNRESOLVED, unresolved_text
+from .noise import VISIBLE, share_not_white
+from .pieces import cut
 from .result import Identified
 
 LEAST_FRAMES = 7
@@ -31,6 +34,8 @@ _LEVEL = 0.995
 _CLEAN = 1e-4
 _STEPS = 30
 _DRAWS = 6
+# The share of frames that are taken to be resolved where some are not.
+_QUIETEST = 0.1
 # Bounds of what is believed, as for periodic data: see diagnose.py.
 _UNEXPLAINED = 0.01
 _ILL_CONDITIONED = 1e3
@@ -55,19 +60,56 @@ def identify_between_walls(
             f"expected at least {LEAST_FRAMES} successive frames between walls, got {length}: pass "
             "more frames"
         )
-    grid = trajectories.grid
     frames = np.stack([trajectories.window(index, int(b), length) for b in begin]).astype(float)
     given = {**known, **unknown}
-    few = frames.reshape(-1, *frames.shape[2:])[:: max(1, frames.shape[0] * length // 24)]
+    notes = []
     with jax.enable_x64(True):
-        sizes = choose_sizes(
-            equation, given, few, domain=domain, grid=grid, tail=_TAIL, level=_LEVEL
-        )
-        anchors = tuple(size.anchors for size in sizes)
-        scheme = Galerkin(equation, wall_space(equation, domain, anchors))
-        rows = _Rows(scheme, frames, trajectories.dt, grid, given)
-        noisy = rows.relative_noise > _CLEAN
-        return _solve(rows, dict(unknown), dict(known), frames, noisy)
+        rows = _rows(equation, trajectories, frames, given)
+        if rows.unresolved:
+            kept = _resolved(frames, rows)
+            if len(kept):
+                total, frames = frames.shape[0] * length, kept
+                left_out = total - frames.shape[0] * frames.shape[1]
+                notes.append(
+                    f"{left_out} of {total} frames hold scales that the grid does not resolve and "
+                    "were left out"
+                )
+                rows = _rows(equation, trajectories, frames, given)
+        return _solve(rows, dict(unknown), dict(known), frames, notes)
+
+
+def _rows(
+    equation: Equation, trajectories: Trajectories, frames: np.ndarray, given: Mapping[str, float]
+) -> "_Rows":
+    """The rows of frames `(S, L, C, *N)`, in a space that is fine enough for them."""
+    grid, domain = trajectories.grid, trajectories.domain
+    flat = frames.reshape(-1, *frames.shape[2:])
+    few = flat[:: max(1, len(flat) // 24)]
+    sizes = choose_sizes(equation, given, few, domain=domain, grid=grid, tail=_TAIL, level=_LEVEL)
+    anchors = tuple(size.anchors for size in sizes)
+    scheme = Galerkin(equation, wall_space(equation, domain, anchors))
+    return _Rows(scheme, frames, trajectories.dt, grid, given)
+
+
+def _resolved(frames: np.ndarray, rows: "_Rows") -> np.ndarray:
+    """Pieces `(S, L, C, *N)` of the frames that the grid resolves, as many frames as can be had;
+    none if there are none."""
+    sizes = np.maximum(rows.sizes, 1e-150)
+    off = np.mean(rows.rest**2, axis=tuple(range(3, frames.ndim))) / sizes**2  # (S, L, C)
+    # The quietest frames tell how much of the rest is noise; the energy of white noise in f numbers
+    # varies by sqrt(2/f).
+    noise = np.quantile(off, _QUIETEST, axis=(0, 1)) * (1 + 5 * np.sqrt(2 / rows.freedom))
+    good = (off <= np.maximum(noise, VISIBLE**2)).all(axis=2)
+    best = frames[:0]
+    length = frames.shape[1]
+    for parts in range(1, length // LEAST_FRAMES + 1):
+        pieces = cut(frames, length // parts)
+        if pieces.shape[1] < LEAST_FRAMES:
+            continue
+        kept = pieces[cut(good, length // parts).all(axis=1)]
+        if kept.shape[0] * kept.shape[1] > best.shape[0] * best.shape[1]:
+            best = kept
+    return best
 
 
 class _Rows:
@@ -80,12 +122,15 @@ class _Rows:
         enter = jax.jit(jax.vmap(jax.vmap(lambda u: scheme.enter(u, along, lifted))))
         leave = jax.jit(jax.vmap(jax.vmap(lambda c: scheme.leave(c, along, lifted))))
         self.numbers = enter(jnp.asarray(frames))  # (pieces, T, C, *R)
-        rest = frames - np.asarray(leave(self.numbers))
+        self.rest = rest = frames - np.asarray(leave(self.numbers))
         share = np.prod([r / n for r, n in zip(scheme.space.shape, grid.points, strict=True)])
         axes = (0, 1, *range(3, frames.ndim))
         self.noise = np.sqrt(np.mean(rest**2, axis=axes) / max(1 - share, 0.05))  # per field
         self.rounding = 1e-7 * np.sqrt(np.mean(frames**2, axis=axes))
-        self.relative_noise = float(np.max(self.noise / np.maximum(frames.std(axis=axes), 1e-300)))
+        self.sizes = frames.std(axis=axes)
+        self.relative_noise = float(np.max(self.noise / np.maximum(self.sizes, 1e-300)))
+        self.freedom = float(max(1 - share, 0.05) * np.prod(grid.points))
+        self.unresolved = share_not_white(rest, self.sizes, self.freedom)
         deviation = np.maximum(self.noise, self.rounding)
         gain = [self._gain(scheme, axis, x) for axis, x in enumerate(along)]
         shape = (len(deviation), *(1,) * scheme.space.dims)
@@ -169,9 +214,10 @@ def _solve(
     unknown: dict[str, float],
     known: dict[str, float],
     frames: np.ndarray,
-    noisy: bool,
+    notes: list[str],
 ) -> Identified:
     names = tuple(unknown)
+    noisy = rows.relative_noise > _CLEAN and not rows.unresolved
 
     def left(x, numbers):
         return rows._rest(numbers, {**known, **dict(zip(names, x, strict=True))})
@@ -207,7 +253,9 @@ def _solve(
     whole = np.asarray(rows.change)[:, :, rows.heard] * rows.weight
     unexplained = float(np.linalg.norm(r) / np.linalg.norm(whole))
     excess = float(np.sqrt(np.mean(r**2)))
-    doubts, notes = [], []
+    doubts = []
+    if rows.unresolved and unexplained > UNRESOLVED:
+        doubts.append(unresolved_text(rows.unresolved))
     if not settled:
         doubts.append("the search did not settle: give values to start from (--unknown)")
     if unexplained > _UNEXPLAINED and excess > _LASTING:

@@ -14,7 +14,7 @@ _ILL_CONDITIONED = 1e3
 # The share of the change between frames that an equation may leave unexplained.
 _UNEXPLAINED = 0.01
 # The same for data with scales that the grid does not resolve: what resolves them explains all.
-_UNRESOLVED = 1e-3
+UNRESOLVED = 1e-3
 # The share of energy that may turn by more than a quarter period between frames.
 _TURNED = 0.25
 
@@ -109,12 +109,10 @@ def _about_residual(problem: Problem, fit: Fit) -> list[Remark]:
                 doubt=True,
             )
         )
-    if problem.spectrum.unresolved and unexplained > _UNRESOLVED:
+    if problem.spectrum.unresolved and unexplained > UNRESOLVED:
         found.append(
             Remark(
-                f"the grid does not resolve the data: {problem.spectrum.unresolved:.2g} of the "
-                "field lies in the last quarter of its scales, and is no white noise (a front "
-                "thinner than a cell?): take frames from a finer grid, or from other times",
+                unresolved_text(problem.spectrum.unresolved),
                 doubt=True,
             )
         )
@@ -137,6 +135,14 @@ def _about_residual(problem: Problem, fit: Fit) -> list[Remark]:
             )
         )
     return found
+
+
+def unresolved_text(share: float) -> str:
+    return (
+        f"the grid does not resolve the data: {share:.2g} of the field lies in its smallest "
+        "scales, and is no white noise (a front thinner than a cell?): take frames from a finer "
+        "grid, or from other times"
+    )
 
 
 def _about_coefficients(problem: Problem, fit: Fit) -> list[Remark]:

@@ -14,7 +14,7 @@ _DEVIATIONS = 5.0
 # What lies beyond the band of clean data, in amplitude relative to the whole.
 TAIL = 1e-6
 # Small scales below this share of a field matter to nobody, whatever they are.
-_VISIBLE = 1e-4
+VISIBLE = 1e-4
 # Deviations from what white noise would do, from which small scales are no noise.
 _NOT_WHITE = 8.0
 
@@ -124,22 +124,28 @@ def _floor(energy: np.ndarray, points: tuple[int, ...], frames: int) -> np.ndarr
 def _unresolved(
     frames: np.ndarray, modes: np.ndarray, points: tuple[int, ...], power: np.ndarray
 ) -> float:
-    """The share of the field in its smallest scales, if these do not look like white noise.
+    """The share of the field in its smallest scales, if these do not look like white noise."""
+    far = _far(points)
+    axes = tuple(range(3, frames.ndim))
+    small = np.fft.irfftn(modes * far, s=points, axes=axes, norm="forward")
+    freedom = float(np.sum(multiplicity(points) * far))
+    return share_not_white(small, np.sqrt(power), freedom)
+
+
+def share_not_white(rest: np.ndarray, sizes: np.ndarray, freedom: float) -> float:
+    """The share that a rest `(S, L, C, *N)` has of fields of these `sizes` `(C,)`, in the worst
+    channel whose rest is no white noise of `freedom` numbers a frame; 0 if there is none.
 
     A front thinner than a cell fills the spectrum to its end as noise does. But noise is spread
     evenly over place and time and forgets itself from frame to frame; a front does neither.
     """
-    far = _far(points)
-    small = np.fft.irfftn(modes * far, s=points, axes=tuple(range(3, frames.ndim)), norm="forward")
-    axes = tuple(range(3, frames.ndim))
-    energy = np.mean(small**2, axis=axes)  # (S, L, C)
-    shares = np.sqrt(np.mean(energy, axis=(0, 1)) / np.maximum(power, 1e-300))
+    axes = tuple(i for i in range(rest.ndim) if i != 2)
+    shares = np.sqrt(np.mean(rest**2, axis=axes)) / np.maximum(sizes, 1e-150)
     worst = 0.0
-    freedom = float(np.sum(multiplicity(points) * far))
     for c, share in enumerate(shares):
-        if share < _VISIBLE or freedom < 8:
+        if share < VISIBLE or freedom < 8:
             continue
-        own = small[:, :, c] / np.sqrt(np.mean(small[:, :, c] ** 2))
+        own = rest[:, :, c] / np.sqrt(np.mean(rest[:, :, c] ** 2))
         count = own.shape[0] * own.shape[1]
         # White noise: the energy of a frame varies by sqrt(2/f) for f degrees of freedom ...
         in_time = np.mean(own**2, axis=tuple(range(2, own.ndim)))
