@@ -199,6 +199,20 @@ def test_a_front_thinner_than_a_cell_is_no_noise():
     assert seen.relative_noise == pytest.approx(0.05 * np.sqrt(2), rel=0.1)
 
 
+def test_a_kink_that_the_grid_just_resolves_is_no_noise_either():
+    """Heat from a triangle wave, exactly: its last modes are 1e-5 of the field, and no noise."""
+    x, k = 2 * np.pi * np.arange(128) / 128, np.arange(1, 2001, 2)[:, None]
+    times = np.linspace(1e-3, 2e-3, 21)
+    modes = [np.cos(k * x) * np.exp(-(k**2) * t) / k**2 for t in times]
+    frames = np.stack([np.sum(one, axis=0) for one in modes])[None, :, None]
+    found = measure(frames)
+    assert found.relative_noise == 0
+    assert found.unresolved == 0
+    noise = np.random.default_rng(0).standard_normal(frames.shape)
+    smooth = np.broadcast_to(np.cos(x), frames.shape)
+    assert measure(smooth + 2e-5 * noise).noise == pytest.approx(2e-5, rel=0.1)
+
+
 def test_least_squares_does_not_mind_units():
     generator = np.random.default_rng(0)
     columns = generator.normal(size=(2, 50)) * np.array([[1e8], [1e-8]])

@@ -130,7 +130,8 @@ class _Rows:
         self.sizes = frames.std(axis=axes)
         self.relative_noise = float(np.max(self.noise / np.maximum(self.sizes, 1e-300)))
         self.freedom = float(max(1 - share, 0.05) * np.prod(grid.points))
-        self.unresolved = share_not_white(rest, self.sizes, self.freedom)
+        self.small = share_not_white(rest, self.sizes, self.freedom)
+        self.unresolved = self.small if self.small >= VISIBLE else 0.0
         deviation = np.maximum(self.noise, self.rounding)
         gain = [self._gain(scheme, axis, x) for axis, x in enumerate(along)]
         shape = (len(deviation), *(1,) * scheme.space.dims)

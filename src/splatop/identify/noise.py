@@ -15,6 +15,8 @@ _DEVIATIONS = 5.0
 TAIL = 1e-6
 # Small scales below this share of a field matter to nobody, whatever they are.
 VISIBLE = 1e-4
+# Below this share they are what single precision leaves.
+_ROUNDING = 2e-6
 # Deviations from what white noise would do, from which small scales are no noise.
 _NOT_WHITE = 8.0
 
@@ -57,8 +59,8 @@ def measure(frames: np.ndarray, *, tail: float = TAIL) -> Spectrum:
     energy[(slice(None), *(0,) * len(points))] = 0.0
     axes = tuple(range(1, energy.ndim))
     power = np.sum(energy * weights, axis=axes)
-    unresolved = _unresolved(frames, modes, points, power)
-    if unresolved:
+    small = _not_white(frames, modes, points, power)
+    if small:
         floor = np.zeros_like(floor)
     band = tuple(
         _highest(energy * weights, weights, axis, floor, frames=count, tail=tail)
@@ -69,7 +71,7 @@ def measure(frames: np.ndarray, *, tail: float = TAIL) -> Spectrum:
         scale=np.sqrt(np.maximum(power - floor * total, 0.0)),
         band=band,
         points=total,
-        unresolved=unresolved,
+        unresolved=small if small >= VISIBLE else 0.0,
     )
 
 
@@ -121,7 +123,7 @@ def _floor(energy: np.ndarray, points: tuple[int, ...], frames: int) -> np.ndarr
     return np.median(energy[:, far], axis=1) / (1 - 1 / (3 * frames))
 
 
-def _unresolved(
+def _not_white(
     frames: np.ndarray, modes: np.ndarray, points: tuple[int, ...], power: np.ndarray
 ) -> float:
     """The share of the field in its smallest scales, if these do not look like white noise."""
@@ -143,7 +145,7 @@ def share_not_white(rest: np.ndarray, sizes: np.ndarray, freedom: float) -> floa
     shares = np.sqrt(np.mean(rest**2, axis=axes)) / np.maximum(sizes, 1e-150)
     worst = 0.0
     for c, share in enumerate(shares):
-        if share < VISIBLE or freedom < 8:
+        if share < _ROUNDING or freedom < 8:
             continue
         own = rest[:, :, c] / np.sqrt(np.mean(rest[:, :, c] ** 2))
         count = own.shape[0] * own.shape[1]
