@@ -262,7 +262,8 @@ def _solve(
     if unexplained > _UNEXPLAINED and excess > _LASTING:
         doubts.append(
             f"the equation leaves {unexplained:.1%} of the change unexplained, {excess:.0f} times "
-            "what the noise does: a term is missing or wrong, or what is said about the edges"
+            "what the noise does: a term is missing or wrong, or what is said about the edges, or "
+            "the solver that made the data was too coarse"
         )
     if condition > _ILL_CONDITIONED:
         doubts.append(

@@ -130,7 +130,8 @@ def _about_residual(problem: Problem, fit: Fit) -> list[Remark]:
             Remark(
                 f"the equation leaves {100 * unexplained:.2g} % of the change between frames "
                 "unexplained, more than noise can: check the time step "
-                f"(dt = {problem.dt:g}), the known values, and whether a term is missing or wrong",
+                f"(dt = {problem.dt:g}), the known values, whether a term is missing or wrong, and "
+                "whether the solver that made the data was fine enough",
                 doubt=True,
             )
         )
