@@ -26,8 +26,8 @@ class Choice:
 
     `left` is the share of the change, in amplitude, that they leave beside noise, `without` the
     same for each term if it is taken away. `support` is the share of replicates of the data's
-    blocks that choose the term, `drift` by how much its coefficient differs between blocks in
-    standard errors. `alternatives` are other sets that the data cannot exclude.
+    blocks that choose the term, `drift` by what share its coefficient differs between halves of
+    the data, beyond its errors. `alternatives` are other sets that the data cannot exclude.
     """
 
     candidates: tuple[Candidate, ...]
@@ -257,12 +257,17 @@ def _support(task: Task, chosen: Selection, matrix: np.ndarray, group: Group) ->
 
 
 def _drift(own: Task, c: np.ndarray, weights: np.ndarray) -> tuple[float, ...]:
-    """The largest difference of each coefficient between halves of the blocks, over itself."""
+    """The difference of each coefficient between halves of the blocks, over itself; 0 where it is
+    no more than their errors can make it."""
     blocks = len(own.rows)
     if blocks < 2 or not len(c):
         return tuple(0.0 for _ in c)
-    halves = []
+    every = tuple(range(len(c)))
+    halves, variances = [], []
     for part in (np.arange(blocks) < blocks // 2, np.arange(blocks) >= blocks // 2):
-        normal = own.counted(part.astype(float)).normal(weights)
-        halves.append(normal.solve(range(len(c)))[0])
-    return tuple(np.abs(halves[0] - halves[1]) / np.maximum(np.abs(c), 1e-300))
+        some = own.counted(part.astype(float))
+        halves.append(some.normal(weights).solve(every)[0])
+        variances.append(np.diag(some.covariance(every, halves[-1], weights)))
+    apart = np.abs(halves[0] - halves[1])
+    told = apart > _DEVIATIONS * np.sqrt(np.sum(variances, axis=0))
+    return tuple(np.where(told, apart / np.maximum(np.abs(c), 1e-300), 0.0))

@@ -1,7 +1,7 @@
 """How many Gaussians data between walls need: those that hold them, or all but their noise."""
 
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import jax.numpy as jnp
 import numpy as np
@@ -20,6 +20,9 @@ _CANDIDATES = (8, 10, 12, 14, 16, 18, 20, 24, 28, 32, 36, 40, 48, 56, 64, 72, 80
 _MOST, _MOST_FREE = 0.5, 0.4
 # The residual of a fit that is noise does not fall as anchors are added; a fall by less is none.
 LEVEL = 0.9
+# A frame of which the finest Gaussians leave more than this share of its amplitude is not resolved
+# by its grid, such as a start from noise in each cell; others decide, if there are any.
+_ROUGH = 0.3
 
 
 @dataclass(frozen=True)
@@ -59,9 +62,18 @@ def choose_sizes(
     """
     rest = _homogeneous(equation, coefficients, frames, domain, grid)
     each = tail / math.sqrt(domain.dims)
-    return [
-        _choose_size(equation, rest, domain, grid, axis, each, level) for axis in range(domain.dims)
-    ]
+    axes = [_Along(equation, domain, grid, axis) for axis in range(domain.dims)]
+    rough = np.max([one.left_of_each(rest, one.candidates[-1]) for one in axes], axis=0) > _ROUGH
+    if not rough.all():
+        rest = rest[~rough]
+    sizes = [_choose_size(one, rest, each, level) for one in axes]
+    if rough.any() and not rough.all():
+        why = (
+            f"; {rough.sum()} of {len(rough)} sample frames were not counted: their grid does not "
+            "resolve them"
+        )
+        sizes = [replace(one, reason=one.reason + why) for one in sizes]
+    return sizes
 
 
 def _homogeneous(
@@ -80,51 +92,59 @@ def _homogeneous(
     return frames - np.asarray(scheme.leave(zero, grid.fractions(), lifted))
 
 
-def _choose_size(
-    equation: Equation,
-    frames: np.ndarray,
-    domain: Domain,
-    grid: Grid,
-    axis: int,
-    tail: float,
-    level: float,
-) -> Size:
-    """The fewest functions along an axis that hold the frames, or all but their noise."""
-    n, name = grid.points[axis], AXES[axis]
-    along = grid.fractions()[axis]
-    ring = domain.axes[axis].periodic
-    unset = not ring and any(
-        one.kind == "free" for field in equation.fields for one in domain.ends(axis, field)
-    )
-    most = int((0.9 if ring else _MOST_FREE if unset else _MOST) * n)
-    candidates = [a for a in _CANDIDATES if a <= most]
-    if not candidates:
-        raise SplatopError(
-            f"expected at least {math.ceil(_CANDIDATES[0] / _MOST)} points along {name} between "
-            f"its ends, got {n}: give finer data"
+class _Along:
+    """One axis of the data: which numbers of functions may be taken there, and what they leave."""
+
+    def __init__(self, equation: Equation, domain: Domain, grid: Grid, axis: int):
+        self.equation, self.domain, self.grid, self.axis = equation, domain, grid, axis
+        self.points, self.ring = grid.points[axis], domain.axes[axis].periodic
+        unset = not self.ring and any(
+            one.kind == "free" for field in equation.fields for one in domain.ends(axis, field)
         )
-    moved, channels = np.moveaxis(frames, axis + 2, -1), frames.shape[1]
-    size = max(float(np.sqrt(np.mean(np.square(moved)))), 1e-300)
-    left: dict[int, float] = {}
-    for candidate in candidates:
-        space = wall_space(equation, domain, tuple(candidate for _ in grid.points))
-        matrix, fit = space._matrix(axis, along, 0), space._fit(axis, along)
+        most = int((0.9 if self.ring else _MOST_FREE if unset else _MOST) * self.points)
+        self.candidates = [a for a in _CANDIDATES if a <= most]
+        if not self.candidates:
+            raise SplatopError(
+                f"expected at least {math.ceil(_CANDIDATES[0] / _MOST)} points along {AXES[axis]} "
+                f"between its ends, got {self.points}: give finer data"
+            )
+
+    def energy_left(self, frames: np.ndarray, size: int) -> np.ndarray:
+        """The mean square that a fit leaves of each frame `(n, C, *N)`, over its freedom."""
+        moved, n = np.moveaxis(frames, self.axis + 2, -1), self.points
+        along = self.grid.fractions()[self.axis]
+        space = wall_space(self.equation, self.domain, (size,) * self.grid.dims)
+        matrix, fit = space._matrix(self.axis, along, 0), space._fit(self.axis, along)
         keep = np.eye(n) - matrix @ fit  # (N, N), or (C, N, N)
-        rest = np.einsum("bc...n,cmn->bc...m", moved, np.broadcast_to(keep, (channels, n, n)))
-        freedom = max(1 - candidate / n, 0.05)  # of the samples that a fit leaves
-        left[candidate] = float(np.sqrt(np.mean(np.square(rest)) / freedom)) / size
+        keep = np.broadcast_to(keep, (frames.shape[1], n, n))
+        rest = np.einsum("bc...n,cmn->bc...m", moved, keep)
+        freedom = max(1 - size / n, 0.05)  # of the samples that a fit leaves
+        return np.mean(np.square(rest), axis=tuple(range(1, rest.ndim))) / freedom
+
+    def left_of_each(self, frames: np.ndarray, size: int) -> np.ndarray:
+        """The share of each frame's own amplitude that a fit leaves."""
+        whole = np.mean(np.square(frames), axis=tuple(range(1, frames.ndim)))
+        return np.sqrt(self.energy_left(frames, size) / np.maximum(whole, 1e-300))
+
+
+def _choose_size(data: _Along, frames: np.ndarray, tail: float, level: float) -> Size:
+    """The fewest functions along an axis that hold the frames, or all but their noise."""
+    size = max(float(np.sqrt(np.mean(np.square(frames)))), 1e-300)
+    left: dict[int, float] = {}
+    for candidate in data.candidates:
+        left[candidate] = float(np.sqrt(np.mean(data.energy_left(frames, candidate)))) / size
         if left[candidate] <= tail:
             break
     chosen, noise = _least(left, tail, level)
-    what = f"{chosen} {'harmonics' if ring else 'Gaussians'} along {name}"
+    what = f"{chosen} {'harmonics' if data.ring else 'Gaussians'} along {AXES[data.axis]}"
     if left[chosen] <= tail:
         why = f"leave {left[chosen]:.1e} of the data's amplitude (wanted {tail:.0e})"
     elif noise:
         why = f"leave {left[chosen]:.1e} of the data's amplitude, which more of them do not explain"
     else:
         why = (
-            f"leave {left[chosen]:.1e} of the data's amplitude (wanted {tail:.0e}); {n} points "
-            "hold no more"
+            f"leave {left[chosen]:.1e} of the data's amplitude (wanted {tail:.0e}); {data.points} "
+            "points hold no more"
         )
     return Size(chosen, left[chosen], noise, f"anchors: {what} {why}")
 
