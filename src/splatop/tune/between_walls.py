@@ -8,7 +8,7 @@ from ..equation import Equation
 from ..grid import Grid
 from ..numerics import Numerics, build_physics
 from ..stepper import Coefficients
-from ..walls import check_conditions, choose_sizes
+from ..walls import check_conditions, choose_sizes, resolved_frames
 from .steps import choose_steps
 from .tuned import TAIL, Tuned
 
@@ -27,8 +27,15 @@ def choose_between_walls(
     check_conditions(equation, domain)
     points = tuple(frames.shape[2:])
     grid = Grid(points, domain.lengths, domain.origin, layout)
+    good = resolved_frames(equation, coefficients, frames, domain=domain, grid=grid)
+    total, frames = len(frames), frames[good]
     sizes = choose_sizes(equation, coefficients, frames, domain=domain, grid=grid, tail=tail)
     reasons, worst = [size.reason for size in sizes], max(size.left for size in sizes)
+    if len(frames) < total:
+        reasons.append(
+            f"{total - len(frames)} of {total} sample frames were not counted: their grid does not "
+            "resolve them, and the physics cannot be right from there on"
+        )
     anchors = tuple(size.anchors for size in sizes)
     numerics = Numerics("none", (), 0.0, anchors, 1)
 

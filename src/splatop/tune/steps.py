@@ -39,12 +39,13 @@ def choose_steps(
     }
 
     @eqx.filter_jit
-    def advance(physics):
+    def advance(physics, states, coefficients):  # as constants they would be folded, for minutes
         return jax.vmap(lambda u: physics(u, coefficients))(states)
 
     def converge(scheme: str) -> tuple[int, float]:
         def step(count: int) -> Array:
-            return advance(build(replace(numerics, integrator=scheme, substeps=count)))
+            physics = build(replace(numerics, integrator=scheme, substeps=count))
+            return advance(physics, states, coefficients)
 
         stable = count = max(1, math.ceil(1.15 * radius[scheme] * dt / RK4_REACH))
         if scheme == "rk4" and count > _HOPELESS and 4 * radius["etdrk4"] < radius["rk4"]:

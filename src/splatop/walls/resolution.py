@@ -1,7 +1,7 @@
 """How many Gaussians data between walls need: those that hold them, or all but their noise."""
 
 import math
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 import jax.numpy as jnp
 import numpy as np
@@ -21,7 +21,7 @@ _MOST, _MOST_FREE = 0.5, 0.4
 # The residual of a fit that is noise does not fall as anchors are added; a fall by less is none.
 LEVEL = 0.9
 # A frame of which the finest Gaussians leave more than this share of its amplitude is not resolved
-# by its grid, such as a start from noise in each cell; others decide, if there are any.
+# by its grid, such as a start from noise in each cell.
 _ROUGH = 0.3
 
 
@@ -63,17 +63,22 @@ def choose_sizes(
     rest = _homogeneous(equation, coefficients, frames, domain, grid)
     each = tail / math.sqrt(domain.dims)
     axes = [_Along(equation, domain, grid, axis) for axis in range(domain.dims)]
-    rough = np.max([one.left_of_each(rest, one.candidates[-1]) for one in axes], axis=0) > _ROUGH
-    if not rough.all():
-        rest = rest[~rough]
-    sizes = [_choose_size(one, rest, each, level) for one in axes]
-    if rough.any() and not rough.all():
-        why = (
-            f"; {rough.sum()} of {len(rough)} sample frames were not counted: their grid does not "
-            "resolve them"
-        )
-        sizes = [replace(one, reason=one.reason + why) for one in sizes]
-    return sizes
+    return [_choose_size(one, rest, each, level) for one in axes]
+
+
+def resolved_frames(
+    equation: Equation,
+    coefficients: Coefficients,
+    frames: np.ndarray,
+    *,
+    domain: Domain,
+    grid: Grid,
+) -> np.ndarray:
+    """Which of the frames `(n, C, *N)` their grid resolves; all of them if it resolves none."""
+    rest = _homogeneous(equation, coefficients, frames, domain, grid)
+    axes = [_Along(equation, domain, grid, axis) for axis in range(domain.dims)]
+    left = np.max([one.left_of_each(rest, one.candidates[-1]) for one in axes], axis=0)
+    return left <= max(_ROUGH, float(np.min(left)))
 
 
 def _homogeneous(
@@ -116,8 +121,7 @@ class _Along:
         space = wall_space(self.equation, self.domain, (size,) * self.grid.dims)
         matrix, fit = space._matrix(self.axis, along, 0), space._fit(self.axis, along)
         keep = np.eye(n) - matrix @ fit  # (N, N), or (C, N, N)
-        keep = np.broadcast_to(keep, (frames.shape[1], n, n))
-        rest = np.einsum("bc...n,cmn->bc...m", moved, keep)
+        rest = moved.reshape(*frames.shape[:2], -1, n) @ np.swapaxes(keep, -1, -2)
         freedom = max(1 - size / n, 0.05)  # of the samples that a fit leaves
         return np.mean(np.square(rest), axis=tuple(range(1, rest.ndim))) / freedom
 
