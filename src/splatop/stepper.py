@@ -9,10 +9,15 @@ import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Float
 
+from .errors import SplatopError
 from .spectral import Field
 
 Scalar = float | Float[Array, ""]
 Coefficients = Mapping[str, Scalar]
+
+# Names that coefficients never have: under these a step finds the time at which it begins, and how
+# long it is to be if that is not the stepper's own interval.
+TIME, INTERVAL = "t", "dt"
 
 
 class Stepper(eqx.Module):
@@ -44,6 +49,16 @@ class Stepper(eqx.Module):
         return False
 
     @property
+    def interval(self) -> float | None:
+        """The time that a step takes, unless it is told another; None if it does not know."""
+        return None
+
+    @property
+    def autonomous(self) -> bool:
+        """Whether a step is the same at all times."""
+        return True
+
+    @property
     def embedded(self) -> Any:
         """The physics Φ inside, an `EmbeddedPhysics`, or None where there is none."""
         return None
@@ -65,16 +80,64 @@ def rollout(
     """The `steps` states that follow `u0`, each computed from the one before.
 
     In a compiled loop, or one after the other, as the stepper says; `loop` decides otherwise.
+    What changes from step to step is told by `course`.
     """
+    changing = course(stepper, coefficients, steps)
 
-    def advance(u, _):
-        u = stepper(u, coefficients)
+    def advance(u, now):
+        u = stepper(u, {**coefficients, **now})
         return u, u
 
     if stepper.scannable if loop is None else loop:
-        return jax.lax.scan(advance, u0, length=steps)[1]
+        return jax.lax.scan(advance, u0, changing, length=steps)[1]
     states, u = [], u0
-    for _ in range(steps):
-        u = stepper(u, coefficients)
+    for n in range(steps):
+        u, _ = advance(u, at_step(changing, n))
         states.append(u)
     return jnp.stack(states)
+
+
+def course(
+    stepper: Stepper, coefficients: Coefficients, steps: int, *, first: int = 0
+) -> dict[str, Float[Array, " T"]]:
+    """What differs from step to step: when each of the steps from the `first` on begins, and how
+    long it is.
+
+    The time `t` and the interval `dt` among the coefficients are numbers of the first step of all,
+    from which even steps follow, or hold one for each step.
+    """
+    found = {}
+    for name in (TIME, INTERVAL):
+        if name in coefficients and jnp.ndim(coefficients[name]):
+            found[name] = jnp.asarray(coefficients[name])[first : first + steps]
+            if len(found[name]) < steps:
+                raise SplatopError(
+                    f"expected the {'time' if name == TIME else 'length'} of {first + steps} "
+                    f"steps, got {len(jnp.asarray(coefficients[name]))}: give one for each step"
+                )
+    if TIME in coefficients and TIME not in found:
+        interval = coefficients.get(INTERVAL, stepper.interval)
+        if interval is not None:
+            whole = jnp.asarray(coefficients[TIME], float)
+            found[TIME] = whole + jnp.arange(first, first + steps) * jnp.asarray(interval, float)
+    return found
+
+
+def at_step(changing: Mapping[str, Float[Array, " T"]], n: int) -> dict[str, Scalar]:
+    """What a `course` holds for one step."""
+    return {name: values[n] for name, values in changing.items()}
+
+
+def of_frame(coefficients: Coefficients, n: int) -> Coefficients:
+    """Those of one of several frames, for each of which there is a time or an interval."""
+    return {
+        name: value[n] if name in (TIME, INTERVAL) and jnp.ndim(value) else value  # type: ignore[index]
+        for name, value in coefficients.items()
+    }
+
+
+def later(coefficients: Coefficients, elapsed: Any) -> Coefficients:
+    """The coefficients so long after the beginning of a step."""
+    if TIME not in coefficients:
+        return coefficients
+    return {**coefficients, TIME: coefficients[TIME] + elapsed}

@@ -67,6 +67,14 @@ class Surrogate(Stepper):
         return network_says(self.network, "light_gradient")
 
     @property
+    def interval(self) -> float:
+        return self.physics.dt
+
+    @property
+    def autonomous(self) -> bool:
+        return self.physics.autonomous
+
+    @property
     def embedded(self) -> Physics:
         return self.physics
 

@@ -43,6 +43,11 @@ class Term(eqx.Module):
         """Coefficients that the parts themselves depend on."""
         return ()
 
+    @property
+    def uses_time(self) -> bool:
+        """Whether the term changes in time by itself."""
+        return False
+
     def placed_at(self, origin: tuple[float, ...]) -> "Term":
         """The term on a box that begins at `origin`: itself, unless it uses coordinates."""
         return self
