@@ -18,7 +18,7 @@ from .grid import Grid, as_number
 from .integrators import RK4, Integrator, Split, Tendency, as_integrator
 from .jets import JetProvider
 from .spectral import Field, derivative_symbol, from_modes, resample, to_modes
-from .stepper import INTERVAL, Coefficients, Stepper, later
+from .stepper import INTERVAL, Coefficients, Stepper, interval_of, later
 
 
 class Physics(Stepper):
@@ -49,9 +49,9 @@ class Physics(Stepper):
     ) -> tuple[float | Array, int | Array | None]:
         """How long a step is, and its substeps: those of the integrator are for an interval of
         `dt`, and a longer one takes more."""
-        interval = coefficients.get(INTERVAL)
-        if interval is None or substeps is not None:
-            return self.dt if interval is None else interval, substeps
+        interval = interval_of(coefficients, float(self.dt))
+        if INTERVAL not in coefficients or substeps is not None:
+            return interval, substeps
         share = jnp.asarray(interval) / self.dt
         # Rounding of float32 intervals adds no substep.
         needed = jnp.ceil(self.substeps * share * (1 - 1e-5)).astype(int)

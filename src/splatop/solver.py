@@ -20,7 +20,7 @@ from .etdrk4 import Scheme, Tables
 from .grid import Grid, as_number, as_numbers
 from .initial import initial_condition as initial_condition
 from .spectral import Field
-from .stepper import INTERVAL, TIME, Coefficients, Stepper
+from .stepper import TIME, Coefficients, Stepper, interval_of
 from .walls import random_state, solve_between_walls
 
 MAX_SUBSTEPS = 4096
@@ -51,7 +51,7 @@ class ReferenceSolver(Stepper):
         check_field(u, dims=len(self.lengths), channels=len(self.equation.fields))
         self.equation.check_coefficients(coefficients)
         scheme = Scheme(self.equation, Grid(tuple(u.shape[1:]), self.lengths))
-        interval = coefficients.get(INTERVAL, self.dt)
+        interval = interval_of(coefficients, self.dt)
         tables = scheme.tables(interval / self.substeps, coefficients)
         tables = jax.tree.map(lambda a: jnp.asarray(a, jnp.result_type(u, 1j)), tables)
         step = interval / self.substeps
@@ -139,22 +139,25 @@ def solve_trajectories(
     initial: str = "fourier",
     seed: int = 0,
     domain: Domain | None = None,
+    t0: float = 0.0,
 ) -> Iterator[Float[np.ndarray, "T C *N"]]:
     """One trajectory of `steps + 1` frames after another, in single precision.
 
-    Between walls (`domain`), initial states are random harmonics of the domain.
+    Between walls (`domain`), initial states are random harmonics of the domain. They are at the
+    time `t0`.
     """
     equation = equation.placed_at(grid.origin)
     for key in jax.random.split(jax.random.key(seed), trajectories):
         if domain is not None and not domain.all_periodic:
-            u0 = random_state(equation, coefficients, domain=domain, grid=grid, key=key)
+            u0 = random_state(equation, coefficients, domain=domain, grid=grid, key=key, t0=t0)
             frames, _ = solve_between_walls(
-                equation, coefficients, u0, domain=domain, grid=grid, dt=dt, steps=steps
+                equation, coefficients, u0, domain=domain, grid=grid, dt=dt, steps=steps, t0=t0
             )
             yield frames.astype(np.float32)
             continue
         u0 = initial_condition(initial, grid, channels=len(equation.fields), key=key)
-        frames, _ = solve(equation, coefficients, u0, lengths=grid.lengths, dt=dt, steps=steps)
+        sides = grid.lengths
+        frames, _ = solve(equation, coefficients, u0, lengths=sides, dt=dt, steps=steps, t0=t0)
         yield frames.astype(np.float32)
 
 

@@ -7,13 +7,15 @@ from typing import Any
 import equinox as eqx
 import jax
 import jax.numpy as jnp
+import numpy as np
 from jaxtyping import Array, Float
 
 from .errors import SplatopError
 from .spectral import Field
 
 Scalar = float | Float[Array, ""]
-Coefficients = Mapping[str, Scalar]
+# One number of each name; what changes from step to step may have one for each step.
+Coefficients = Mapping[str, float | Float[Array | np.ndarray, "..."]]
 
 # Names that coefficients never have: under these a step finds the time at which it begins, and how
 # long it is to be if that is not the stepper's own interval.
@@ -99,7 +101,7 @@ def rollout(
 
 def course(
     stepper: Stepper, coefficients: Coefficients, steps: int, *, first: int = 0
-) -> dict[str, Float[Array, " T"]]:
+) -> dict[str, Array]:
     """What differs from step to step: when each of the steps from the `first` on begins, and how
     long it is.
 
@@ -123,17 +125,29 @@ def course(
     return found
 
 
-def at_step(changing: Mapping[str, Float[Array, " T"]], n: int) -> dict[str, Scalar]:
+def interval_of(coefficients: Coefficients, usual: float) -> Any:
+    """How long a step is: what it is told, else the usual."""
+    return coefficients.get(INTERVAL, usual)
+
+
+def at_step(changing: Mapping[str, Array | np.ndarray], n: int) -> dict[str, Array]:
     """What a `course` holds for one step."""
-    return {name: values[n] for name, values in changing.items()}
+    return {name: jnp.asarray(values[n]) for name, values in changing.items()}
+
+
+def of_frames(coefficients: Coefficients, which: Any) -> Coefficients:
+    """Those of some of several frames, for each of which there is a time, or one for all."""
+    found = dict(coefficients)
+    if TIME in found:
+        times = np.asarray(found[TIME])
+        chosen = times[which] if times.ndim else np.broadcast_to(times, np.shape(which))
+        found[TIME] = np.asarray(chosen)
+    return found
 
 
 def of_frame(coefficients: Coefficients, n: int) -> Coefficients:
-    """Those of one of several frames, for each of which there is a time or an interval."""
-    return {
-        name: value[n] if name in (TIME, INTERVAL) and jnp.ndim(value) else value  # type: ignore[index]
-        for name, value in coefficients.items()
-    }
+    """Those of one of several frames."""
+    return of_frames(coefficients, n)
 
 
 def later(coefficients: Coefficients, elapsed: Any) -> Coefficients:

@@ -9,7 +9,14 @@ import numpy as np
 from ..derivative import Derivative
 from ..errors import is_concrete
 from .equation import Equation
-from .expression import Coefficient, Expression, FieldDerivative, Time, linear_operand, monomial_atoms
+from .expression import (
+    Coefficient,
+    Expression,
+    FieldDerivative,
+    Time,
+    linear_operand,
+    monomial_atoms,
+)
 from .grouping import ExpressionTerm
 from .terms import (
     Advection,
@@ -117,7 +124,11 @@ def split_linear(equation: Equation, dims: int) -> tuple[tuple[LinearPart, ...],
             for monomial, number in side.monomials:
                 found = linear_operand(monomial)
                 changes = any(isinstance(atom, Time) for atom in monomial_atoms(monomial))
-                if found is None or changes or (found[1].field != field and not found[1].operator.order):
+                if (
+                    found is None
+                    or changes
+                    or (found[1].field != field and not found[1].operator.order)
+                ):
                     others.append((monomial, number))
                     continue
                 source = equation.fields.index(found[1].field)

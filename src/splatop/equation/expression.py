@@ -1,8 +1,8 @@
 """Sums of products, kept multiplied out: the algebra behind an equation written as text.
 
 An `Expression` is a sum of numbers times monomials, a monomial a product of powers of atoms, and
-an atom a coefficient, a coordinate, the time, a derivative of one field, or a function of an expression.
-Everything is bounded, so that no text can make it run away.
+an atom a coefficient, a coordinate, the time, a derivative of one field, or a function of an
+expression. Everything is bounded, so that no text can make it run away.
 """
 
 import math

@@ -86,6 +86,20 @@ class ExpressionTerm(Term):
     def uses_time(self) -> bool:
         return any(uses_time(side) for piece in self.pieces for side in piece)
 
+    @property
+    def rates(self) -> frozenset[str]:
+        return frozenset(
+            atom.name
+            for piece in self.pieces
+            for side in piece
+            for function in atoms(side)
+            if isinstance(function, Function)
+            for monomial, _ in function.argument.monomials
+            if any(isinstance(factor, Time) for factor, _ in monomial)
+            for atom, _ in monomial
+            if isinstance(atom, Coefficient)
+        )
+
     def placed_at(self, origin):
         if not self.uses_coordinates:
             return self

@@ -88,7 +88,9 @@ def _on_host(value: Any) -> bool:
 
 def constant_value(expression: Expression) -> float | None:
     """The number that an expression of numbers and pi stands for; None if it holds names."""
-    if any(isinstance(a, Coefficient | Coordinate | Time | FieldDerivative) for a in atoms(expression)):
+    if any(
+        isinstance(a, Coefficient | Coordinate | Time | FieldDerivative) for a in atoms(expression)
+    ):
         return None
     try:
         return float(np.real(evaluate(expression, lambda atom: np.nan)))

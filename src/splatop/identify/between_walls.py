@@ -13,6 +13,7 @@ import numpy as np
 from ..data import Trajectories
 from ..equation import Equation
 from ..errors import SplatopError
+from ..stepper import TIME
 from ..walls import Galerkin, check_conditions, choose_sizes, wall_space
 from .result import Identified
 
@@ -56,31 +57,51 @@ def identify_between_walls(
             "more frames"
         )
     grid = trajectories.grid
+    times = _times(trajectories, begin, length)
     frames = np.stack([trajectories.window(index, int(b), length) for b in begin]).astype(float)
     given = {**known, **unknown}
-    few = frames.reshape(-1, *frames.shape[2:])[:: max(1, frames.shape[0] * length // 24)]
+    sparse = slice(None, None, max(1, frames.shape[0] * length // 24))
+    few = frames.reshape(-1, *frames.shape[2:])[sparse]
     with jax.enable_x64(True):
-        sizes = choose_sizes(
-            equation, given, few, domain=domain, grid=grid, tail=_TAIL, level=_LEVEL
-        )
+        at = {**given, TIME: times.reshape(-1)[sparse]}
+        sizes = choose_sizes(equation, at, few, domain=domain, grid=grid, tail=_TAIL, level=_LEVEL)
         anchors = tuple(size.anchors for size in sizes)
         scheme = Galerkin(equation, wall_space(equation, domain, anchors))
-        rows = _Rows(scheme, frames, trajectories.dt, grid, given)
+        rows = _Rows(scheme, frames, times, trajectories.dt, grid, given)
         noisy = rows.relative_noise > _CLEAN
         return _solve(rows, dict(unknown), dict(known), frames, noisy)
+
+
+def _times(trajectories: Trajectories, begin: Sequence[int], length: int) -> np.ndarray:
+    """When the frames of each piece are, `(S, L)`."""
+    if not trajectories.even:
+        raise SplatopError(
+            f"{trajectories.source}: expected evenly spaced frames to identify coefficients from "
+            "between walls, got uneven ones: give the coefficients, or interpolate to even times"
+        )
+    every = trajectories.times
+    if every is None:
+        every = trajectories.dt * np.arange(trajectories.frames)
+    return every[np.asarray(begin)[:, None] + np.arange(length)]
 
 
 class _Rows:
     """One row for each piece, bump and harmonic that is heard: what the equation leaves there."""
 
-    def __init__(self, scheme: Galerkin, frames: np.ndarray, dt: float, grid, given):
-        self.scheme, self.dt = scheme, dt
+    def __init__(
+        self, scheme: Galerkin, frames: np.ndarray, times: np.ndarray, dt: float, grid, given
+    ):
+        self.scheme, self.dt, self.times = scheme, dt, jnp.asarray(times)
         along = grid.fractions()
-        lifted = scheme.lifted(given)
-        enter = jax.jit(jax.vmap(jax.vmap(lambda u: scheme.enter(u, along, lifted))))
-        leave = jax.jit(jax.vmap(jax.vmap(lambda c: scheme.leave(c, along, lifted))))
-        self.numbers = enter(jnp.asarray(frames))  # (pieces, T, C, *R)
-        rest = frames - np.asarray(leave(self.numbers))
+        fixed = None if scheme.moving else scheme.lifted(given)
+
+        def lifted(t):
+            return scheme.lifted({**given, TIME: t}) if scheme.moving else fixed
+
+        enter = jax.jit(jax.vmap(jax.vmap(lambda u, t: scheme.enter(u, along, lifted(t)))))
+        leave = jax.jit(jax.vmap(jax.vmap(lambda c, t: scheme.leave(c, along, lifted(t)))))
+        self.numbers = enter(jnp.asarray(frames), self.times)  # (pieces, T, C, *R)
+        rest = frames - np.asarray(leave(self.numbers, self.times))
         share = np.prod([r / n for r, n in zip(scheme.space.shape, grid.points, strict=True)])
         axes = (0, 1, *range(3, frames.ndim))
         self.noise = np.sqrt(np.mean(rest**2, axis=axes) / max(1 - share, 0.05))  # per field
@@ -128,9 +149,16 @@ class _Rows:
 
     def _rest(self, numbers, coefficients) -> jax.Array:
         """What the equation leaves, `(rows, harmonics)`, of the numbers of all frames."""
-        lifted = self.scheme.lifted(coefficients)
+        fixed = None if self.scheme.moving else self.scheme.lifted(coefficients)
+
+        def rate(at):
+            c, t = at
+            now = {**coefficients, TIME: t}
+            lifted = self.scheme.lifted(now) if self.scheme.moving else fixed
+            return self.scheme.tendency(c, now, lifted)
+
         flat = numbers.reshape(-1, *numbers.shape[2:])
-        rates = jax.lax.map(lambda c: self.scheme.tendency(c, coefficients, lifted), flat)
+        rates = jax.lax.map(rate, (flat, self.times.reshape(-1)))
         rest = -self._against(numbers, self.slope) - self._against(
             rates.reshape(numbers.shape), self.bump
         )

@@ -7,7 +7,7 @@ from ..domain import Domain
 from ..equation import Equation
 from ..grid import Grid
 from ..numerics import Numerics, build_physics
-from ..stepper import Coefficients
+from ..stepper import Coefficients, of_frames
 from ..walls import check_conditions, choose_sizes
 from .steps import choose_steps
 from .tuned import TAIL, Tuned
@@ -37,7 +37,7 @@ def choose_between_walls(
 
     few = np.linspace(0, len(frames) - 1, min(4, len(frames))).astype(int)
     numerics, error, reach, reason = choose_steps(
-        build, numerics, jnp.asarray(frames[few]), coefficients
+        build, numerics, jnp.asarray(frames[few]), of_frames(coefficients, few)
     )
     reasons.append(reason)
     return Tuned(numerics, tuple(reasons), anchors, worst, worst, error, reach)
