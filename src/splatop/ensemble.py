@@ -48,6 +48,14 @@ class Ensemble(Stepper):
         return self.members.light_gradient
 
     @property
+    def interval(self) -> float | None:
+        return self.members.interval
+
+    @property
+    def autonomous(self) -> bool:
+        return self.members.autonomous
+
+    @property
     def embedded(self) -> Any:
         """The first member's; all have the same equation."""
         return self.member(0).embedded

@@ -17,6 +17,7 @@ from .grid import Grid
 from .model import Model, ModelSpec, build_model
 from .operators.batching import piece_size
 from .physics import EmbeddedPhysics
+from .stepper import TIME
 
 FLOAT = 4
 # Operations per point and channel of a GELU, beside its tanh; of RK4's sums, per stage.
@@ -111,7 +112,7 @@ def counted(spec: ModelSpec, points: tuple[int, ...]) -> tuple[float, int]:
     """
     model = Model(spec, build_model(spec))
     arrays, rest = eqx.partition(model.stepper, eqx.is_inexact_array)
-    given = model.complete(dict.fromkeys(spec.unknown, 1.0))
+    given = model.complete({**dict.fromkeys(spec.unknown, 1.0), TIME: 0.0})
     state = jax.ShapeDtypeStruct((len(spec.fields), *points), jnp.float32)
     step = jax.jit(lambda own, u: eqx.combine(own, rest)(u, given))
     lowered = step.lower(arrays, state)

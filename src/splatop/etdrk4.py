@@ -4,7 +4,6 @@ Kassam and Trefethen, Fourth-order time-stepping for stiff PDEs, SIAM J. Sci. Co
 """
 
 from collections.abc import Callable
-from functools import partial
 from typing import Any
 
 import equinox as eqx
@@ -21,7 +20,7 @@ from .exponential import Tables, coupled_tables, etdrk4_step, etdrk4_tables
 from .grid import Grid
 from .jets import Jet
 from .spectral import Field, from_modes, to_modes
-from .stepper import Coefficients
+from .stepper import Coefficients, later
 
 # Products of a degree beyond it, and functions of the state, alias from the tail of the spectrum.
 HIGHEST_EXACT_DEGREE = 4
@@ -91,11 +90,24 @@ class Scheme(eqx.Module):
         return _truncate(to_modes(total), band)
 
     def advance(
-        self, u: Field, tables: Tables, coefficients: Coefficients, substeps: int | Array
+        self,
+        u: Field,
+        tables: Tables,
+        coefficients: Coefficients,
+        substeps: int | Array,
+        step: float | Array = 0.0,
     ) -> Field:
-        step = partial(etdrk4_step, tables, lambda v: self.nonlinear(v, coefficients))
+        """So many substeps of length `step`, which the tables are for. Only where t stands in the
+        equation does it matter here."""
+
+        def one(n: Array, v: Modes) -> Modes:
+            def rest(v: Modes, at: float) -> Modes:
+                return self.nonlinear(v, later(coefficients, (n + at) * step))
+
+            return etdrk4_step(tables, rest, v)
+
         modes = _truncate(to_modes(u), self.band)
-        modes = jax.lax.fori_loop(0, substeps, lambda _, v: step(v), modes)
+        modes = jax.lax.fori_loop(0, substeps, one, modes)
         return from_modes(_pad(modes, self.band, self.grid.points), self.grid.points)
 
     def multiply(self, factors: Array, u: Field) -> Field:

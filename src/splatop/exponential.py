@@ -109,13 +109,14 @@ def _integrands(r: Any, xp: Any) -> tuple:
 
 def etdrk4_step(tables: Tables, nonlinear: Any, v: Any) -> Any:
     """One step of modes, or of the numbers of another space; `nonlinear` is du/dt without what the
-    tables integrate exactly."""
+    tables integrate exactly, of a state and the share of the step that has passed."""
     whole, half, q, f1, f2, f3 = tables
-    n_v = nonlinear(v)
+    n_v = nonlinear(v, 0.0)
     carried = _times(half, v)
     a = carried + _times(q, n_v)
-    n_a = nonlinear(a)
+    n_a = nonlinear(a, 0.5)
     b = carried + _times(q, n_a)
-    n_b = nonlinear(b)
+    n_b = nonlinear(b, 0.5)
     c = _times(half, a) + _times(q, 2 * n_b - n_v)
-    return _times(whole, v) + _times(f1, n_v) + _times(2 * f2, n_a + n_b) + _times(f3, nonlinear(c))
+    n_c = nonlinear(c, 1.0)
+    return _times(whole, v) + _times(f1, n_v) + _times(2 * f2, n_a + n_b) + _times(f3, n_c)

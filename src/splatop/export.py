@@ -23,7 +23,7 @@ from .benchmarks import BENCHMARKS
 from .data.atomic import write_whole
 from .errors import SplatopError, unknown_name
 from .model import Model, model_bytes
-from .stepper import rollout
+from .stepper import TIME, rollout
 
 FORMATS = ("stablehlo", "saved")
 PLATFORMS = ("cpu", "cuda", "rocm", "tpu")
@@ -59,7 +59,8 @@ def export_model(
     """The function `(batch, C, *N) -> (batch, C, *N)`, or `-> (batch, steps, C, *N)` of a rollout.
 
     Coefficients that belong to a trajectory are a second argument `(batch, P)`, in the order that
-    the description states. Without `points` the grid is the one that the model was trained for.
+    the description states; where the equation depends on it the last one is the time `t` of the
+    state. Without `points` the grid is the one that the model was trained for.
     """
     if steps < 1:
         raise SplatopError(f"expected at least one step to export, got {steps}")
@@ -67,7 +68,7 @@ def export_model(
         if platform not in PLATFORMS:
             raise unknown_name("platform", platform, PLATFORMS)
     spec, grid = model.spec, grid_of(model, points)
-    names = spec.unknown
+    names = spec.unknown if model.stepper.autonomous else (*spec.unknown, TIME)
 
     def one(u, values):
         own = model.complete(dict(zip(names, values, strict=True)))

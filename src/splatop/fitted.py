@@ -14,7 +14,7 @@ import numpy as np
 
 from .data import Trajectories, split
 from .data.complex_fields import as_parts, as_whole
-from .data.held import as_trajectories, clock_unit, is_labelled
+from .data.held import as_trajectories, clock_unit, is_labelled, state_time
 from .encoders import Encoder
 from .equation import Equation
 from .equation.text import check_number
@@ -25,7 +25,7 @@ from .grid import Grid
 from .identify import Identified, identify_trajectories
 from .model import Model, save_model
 from .spectral import Field
-from .stepper import Coefficients, Stepper, rollout
+from .stepper import TIME, Coefficients, Stepper, at_step, course, rollout
 from .threads import one_blas_thread
 from .training import Problem, train
 from .training.history import StageHistory, read_history
@@ -57,6 +57,8 @@ def fit(
     boundary: str | None = None,
     sampling: str | Sequence[str] | None = None,
     drop_end: bool = False,
+    t0: float | None = None,
+    times: Sequence[float] | np.ndarray | None = None,
     drop_terms: Sequence[str] = (),
     operator: Callable[..., Field] | None = None,
     encoder: Encoder | None = None,
@@ -77,7 +79,9 @@ def fit(
     physics shall not know.
 
     Complex arrays are those of complex fields: `psi` becomes the real fields `psi_re` and `psi_im`,
-    and the equation may be written for either. `drop_end=True` leaves out a last point that repeats
+    and the equation may be written for either. An equation with `t` in it needs the time `t0` of
+    the first frame of an array; `times` are those of all frames, in place of `dt`, which need not
+    be even. `drop_end=True` leaves out a last point that repeats
     the first; `lengths` are then those of the period.
 
     `operator` is any equinox module `u -> u` of one state to use instead of the FNO, `encoder` one
@@ -98,6 +102,8 @@ def fit(
         boundary=boundary,
         sampling=sampling,
         drop_end=drop_end,
+        t0=t0,
+        times=times,
         default_fields=fields_of(equation),
     )
     text = equation_text(equation, trajectories.grid.dims)
@@ -192,9 +198,14 @@ class Fitted:
         """`(u, coefficients) -> u_next`, a pytree for `jit`, `vmap` and `grad`."""
         return self.model.stepper
 
-    def step(self, u: State, coefficients: Coefficients | None = None) -> Any:
-        """The state `(C, *N)` one frame later; of states `(B, C, *N)`, each."""
-        own = self.model.complete(coefficients)
+    def step(
+        self, u: State, coefficients: Coefficients | None = None, *, t0: float | None = None
+    ) -> Any:
+        """The state `(C, *N)` one frame later; of states `(B, C, *N)`, each.
+
+        `t0` is the time of `u`, where the equation depends on it.
+        """
+        own = self._complete(u, coefficients, t0)
         if is_labelled(u):
             frames, time = self._labelled(u, 1, own)
             return frames.isel({time: 0})
@@ -202,14 +213,31 @@ class Fitted:
         return self._like(_step(self.stepper, states, own, batched), u)
 
     @one_blas_thread()
-    def rollout(self, u0: State, steps: int, coefficients: Coefficients | None = None) -> Any:
+    def rollout(
+        self,
+        u0: State,
+        steps: int | None = None,
+        coefficients: Coefficients | None = None,
+        *,
+        times: Sequence[float] | np.ndarray | None = None,
+        t0: float | None = None,
+    ) -> Any:
         """The `steps` states `(T, C, *N)` that follow `u0`, or `(B, T, C, *N)` of a batch.
 
-        In xarray the times follow that of `u0`.
+        With `times` in place of `steps`, the states at these. `t0` is the time of `u0`: needed
+        where the equation depends on it, else 0. In xarray the times follow that of `u0`.
         """
+        if (steps is None) == (times is None):
+            raise SplatopError(
+                "expected either a number of steps or times to predict, got "
+                + ("neither" if steps is None else "both")
+            )
+        own = self._complete(u0, coefficients, t0)
+        if times is not None:
+            return self._at_times(u0, times, own)
+        assert steps is not None
         if steps < 1:
             raise SplatopError(f"expected at least one step, got {steps}")
-        own = self.model.complete(coefficients)
         if is_labelled(u0):
             return self._labelled(u0, steps, own)[0]
         states, batched = self._checked(u0)
@@ -271,6 +299,35 @@ class Fitted:
         """Write the model to one file, or into a folder; `splatop.load` reads it."""
         path = Path(path)
         return save_model(path / MODEL if path.is_dir() else path, self.model)
+
+    def _at_times(self, u0: State, times: Any, own: dict[str, Any]) -> Any:
+        if is_labelled(u0):
+            raise SplatopError(
+                "expected a state as an array for times of one's own, got xarray: give its values, "
+                "or a number of steps"
+            )
+        plan = self.model.timetable(times, t0=float(own.get(TIME, 0.0)))
+        states, batched = self._checked(u0)
+        every = {**own, **{name: jnp.asarray(v) for name, v in plan.when.items()}}
+        frames = self._finite(_rollout(self.stepper, states, every, plan.steps, batched))
+        asked = frames[:, plan.asked] if batched else frames[plan.asked]
+        return self._like(asked, u0)
+
+    def _complete(
+        self, u: State, coefficients: Coefficients | None, t0: float | None
+    ) -> dict[str, Any]:
+        """All coefficients of a rollout, and the time at which it begins."""
+        own = self.model.complete(coefficients)
+        if t0 is None and is_labelled(u) and self.clock is None:
+            t0 = state_time(u)
+        if t0 is not None:
+            own[TIME] = float(t0)
+        if not self.stepper.autonomous and TIME not in own:
+            raise SplatopError(
+                "expected the time of the state, because the equation depends on t, got none: give "
+                "t0"
+            )
+        return own
 
     def _as_trajectories(self, data: Data) -> Trajectories:
         spec = self.model.spec
@@ -347,9 +404,9 @@ def _step(stepper, u, coefficients, batched):
 def _rollout(stepper, u, coefficients, steps, batched):
     if stepper.scannable:
         return _scanned(stepper, u, coefficients, steps, batched)
-    states = []
-    for _ in range(steps):
-        u = _step(stepper, u, coefficients, batched)
+    states, changing = [], course(stepper, coefficients, steps)
+    for n in range(steps):
+        u = _step(stepper, u, {**coefficients, **at_step(changing, n)}, batched)
         states.append(u)
     return jnp.stack(states, axis=int(batched))
 

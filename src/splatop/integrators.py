@@ -15,7 +15,8 @@ from .exponential import Tables, etdrk4_step
 
 # A state may be samples of a field, or the numbers of a space: whatever the physics computes in.
 State = Any
-Tendency = Callable[[State], State]
+# du/dt of a state, and the time that has passed since the step began.
+Tendency = Callable[[State, Any], State]
 
 
 @dataclass(frozen=True)
@@ -48,7 +49,8 @@ class Integrator(eqx.Module):
         substeps: int | Array | None = None,
         split: Callable[[], Split] | None = None,
     ) -> State:
-        """The state `dt` later, where `tendency(u)` is du/dt, and `split()` the same in two parts.
+        """The state `dt` later, where `tendency(u, elapsed)` is du/dt, and `split()` the same in
+        two parts.
 
         A number of `substeps` other than the integrator's own may be traced.
         """
@@ -67,11 +69,11 @@ class RK4(Integrator):
         count = self.substeps if substeps is None else substeps
         h = dt / count
 
-        def step(_, u):
-            k1 = tendency(u)
-            k2 = tendency(u + h / 2 * k1)
-            k3 = tendency(u + h / 2 * k2)
-            k4 = tendency(u + h * k3)
+        def step(n, u):
+            k1 = tendency(u, n * h)
+            k2 = tendency(u + h / 2 * k1, (n + 0.5) * h)
+            k3 = tendency(u + h / 2 * k2, (n + 0.5) * h)
+            k4 = tendency(u + h * k3, (n + 1) * h)
             return u + h / 6 * (k1 + 2 * k2 + 2 * k3 + k4)
 
         return _repeat(step, count, u)
@@ -100,8 +102,13 @@ class ETDRK4(Integrator):
             real = not jnp.iscomplexobj(numbers)
             return jnp.asarray(jnp.real(table) if real else table, numbers.dtype)
 
-        tables = jax.tree.map(cast, parts.tables(dt / count))
-        return parts.back(_repeat(lambda _, v: etdrk4_step(tables, parts.rest, v), count, numbers))
+        h = dt / count
+        tables = jax.tree.map(cast, parts.tables(h))
+
+        def step(n, v):
+            return etdrk4_step(tables, lambda v, at: parts.rest(v, (n + at) * h), v)
+
+        return parts.back(_repeat(step, count, numbers))
 
 
 def _repeat(step: Callable[[Any, State], State], count: int | Array, u: State) -> State:

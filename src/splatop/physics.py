@@ -2,6 +2,7 @@
 
 import abc
 from collections.abc import Callable
+from typing import Any
 
 import equinox as eqx
 import jax
@@ -14,10 +15,10 @@ from .equation.expansion import split_linear
 from .errors import SplatopError, check_field
 from .etdrk4 import mode_tables
 from .grid import Grid, as_number
-from .integrators import RK4, Integrator, Split, as_integrator
+from .integrators import RK4, Integrator, Split, Tendency, as_integrator
 from .jets import JetProvider
 from .spectral import Field, derivative_symbol, from_modes, resample, to_modes
-from .stepper import Coefficients, Stepper
+from .stepper import INTERVAL, Coefficients, Stepper, interval_of, later
 
 
 class Physics(Stepper):
@@ -34,6 +35,27 @@ class Physics(Stepper):
     @property
     def embedded(self) -> "Physics":
         return self
+
+    @property
+    def interval(self) -> float:
+        return self.dt
+
+    @property
+    def autonomous(self) -> bool:
+        return not self.equation.uses_time
+
+    def frame(
+        self, coefficients: Coefficients, substeps: int | Array | None
+    ) -> tuple[float | Array, int | Array | None]:
+        """How long a step is, and its substeps: those of the integrator are for an interval of
+        `dt`, and a longer one takes more."""
+        interval = interval_of(coefficients, float(self.dt))
+        if INTERVAL not in coefficients or substeps is not None:
+            return interval, substeps
+        share = jnp.asarray(interval) / self.dt
+        # Rounding of float32 intervals adds no substep.
+        needed = jnp.ceil(self.substeps * share * (1 - 1e-5)).astype(int)
+        return interval, jnp.maximum(needed, 1)
 
     def __call__(self, u: Field, coefficients: Coefficients) -> Field:
         return self.advance(u, coefficients)
@@ -116,18 +138,22 @@ class EmbeddedPhysics(Physics):
         start = resample(u, self.working_points(points) if self.working_grid else points)
         jets = self.jets.for_step(start)
 
-        def with_forcing(known: Callable[[Field], Field]) -> Callable[[Field], Field]:
-            def total(v: Field) -> Field:
-                own = jax.lax.stop_gradient(known(v)) if stop_gradient else known(v)
+        def with_forcing(known: Tendency) -> Tendency:
+            def total(v: Field, elapsed: Any) -> Field:
+                own = known(v, elapsed)
+                own = jax.lax.stop_gradient(own) if stop_gradient else own
                 return own if forcing is None else own + forcing(v)
 
             return total
 
-        tendency = with_forcing(lambda v: self._tendency(jets, v, coefficients))
+        tendency = with_forcing(
+            lambda v, elapsed: self._tendency(jets, v, later(coefficients, elapsed))
+        )
+        dt, substeps = self.frame(coefficients, substeps)
         advanced = self.integrator.advance(
             tendency,
             start,
-            self.dt,
+            dt,
             substeps=substeps,
             split=lambda: self._split(jets, tuple(start.shape[1:]), coefficients, with_forcing),
         )
@@ -138,17 +164,17 @@ class EmbeddedPhysics(Physics):
         jets: JetProvider,
         points: tuple[int, ...],
         coefficients: Coefficients,
-        with_forcing: Callable[[Callable[[Field], Field]], Callable[[Field], Field]],
+        with_forcing: Callable[[Tendency], Tendency],
     ) -> Split:
         """The parts that act on each Fourier mode alone, and all the rest on jets as ever."""
         linear, rest = split_linear(self.equation, len(points))
         grid = Grid(points, self.jets.lengths)
         kept = Equation(rest, self.equation.fields) if rest else None
 
-        def remainder(v: Field) -> Field:
-            return (
-                jnp.zeros_like(v) if kept is None else self._tendency(jets, v, coefficients, kept)
-            )
+        def remainder(v: Field, elapsed: Any) -> Field:
+            if kept is None:
+                return jnp.zeros_like(v)
+            return self._tendency(jets, v, later(coefficients, elapsed), kept)
 
         felt = with_forcing(remainder)
         return Split(
@@ -159,7 +185,7 @@ class EmbeddedPhysics(Physics):
                 coefficients,
                 shape=(len(self.equation.fields), *points[:-1], points[-1] // 2 + 1),
             ),
-            rest=lambda modes: to_modes(felt(from_modes(modes, points))),
+            rest=lambda modes, elapsed: to_modes(felt(from_modes(modes, points), elapsed)),
             forth=to_modes,
             back=lambda modes: from_modes(modes, points),
         )

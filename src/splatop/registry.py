@@ -108,6 +108,7 @@ SHIPPED: dict[str, Any] = {
     "expression.pi": _expression.Pi,
     "expression.coefficient": _expression.Coefficient,
     "expression.coordinate": _expression.Coordinate,
+    "expression.time": _expression.Time,
     "expression.derivative": _expression.FieldDerivative,
     "expression.function": _expression.Function,
     "expression.group": _expression.Group,

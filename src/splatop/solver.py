@@ -20,7 +20,7 @@ from .etdrk4 import Scheme, Tables
 from .grid import Grid, as_number, as_numbers
 from .initial import initial_condition as initial_condition
 from .spectral import Field
-from .stepper import Coefficients, Stepper
+from .stepper import TIME, Coefficients, Stepper, interval_of
 from .walls import random_state, solve_between_walls
 
 MAX_SUBSTEPS = 4096
@@ -51,9 +51,19 @@ class ReferenceSolver(Stepper):
         check_field(u, dims=len(self.lengths), channels=len(self.equation.fields))
         self.equation.check_coefficients(coefficients)
         scheme = Scheme(self.equation, Grid(tuple(u.shape[1:]), self.lengths))
-        tables = scheme.tables(self.dt / self.substeps, coefficients)
+        interval = interval_of(coefficients, self.dt)
+        tables = scheme.tables(interval / self.substeps, coefficients)
         tables = jax.tree.map(lambda a: jnp.asarray(a, jnp.result_type(u, 1j)), tables)
-        return scheme.advance(u, tables, coefficients, self.substeps)
+        step = interval / self.substeps
+        return scheme.advance(u, tables, coefficients, self.substeps, step)
+
+    @property
+    def interval(self) -> float:
+        return self.dt
+
+    @property
+    def autonomous(self) -> bool:
+        return not self.equation.uses_time
 
 
 def solve(
@@ -65,8 +75,11 @@ def solve(
     dt: float,
     steps: int,
     tolerance: float = 1e-6,
+    t0: float = 0.0,
 ) -> tuple[Float[np.ndarray, "T C *N"], float]:
     """The trajectory `u0, u(dt), ..., u(steps dt)` in double precision, and its error estimate.
+
+    The time of `u0` is `t0`.
 
     Each frame is computed with n and with 2n substeps, n doubled until the two differ by less
     than the tolerance (relative L2 over all channels). The estimate is the largest such
@@ -89,7 +102,9 @@ def solve(
         def one_frame(u: Array, substeps: int) -> Array:
             if substeps not in tables:
                 tables[substeps] = jax.tree.map(jnp.asarray, scheme.tables(dt / substeps, values))
-            return _advance(scheme, u, tables[substeps], scalars, jnp.asarray(substeps))
+            now = {**scalars, TIME: jnp.asarray(t0 + (len(frames) - 1) * dt)}
+            steps = jnp.asarray(substeps)
+            return _advance(scheme, u, tables[substeps], now, steps, jnp.asarray(dt / substeps))
 
         frames = [np.asarray(u0, np.float64)]
         worst, substeps = 0.0, 1
@@ -124,31 +139,39 @@ def solve_trajectories(
     initial: str = "fourier",
     seed: int = 0,
     domain: Domain | None = None,
+    t0: float = 0.0,
 ) -> Iterator[Float[np.ndarray, "T C *N"]]:
     """One trajectory of `steps + 1` frames after another, in single precision.
 
-    Between walls (`domain`), initial states are random harmonics of the domain.
+    Between walls (`domain`), initial states are random harmonics of the domain. They are at the
+    time `t0`.
     """
     equation = equation.placed_at(grid.origin)
     for key in jax.random.split(jax.random.key(seed), trajectories):
         if domain is not None and not domain.all_periodic:
-            u0 = random_state(equation, coefficients, domain=domain, grid=grid, key=key)
+            u0 = random_state(equation, coefficients, domain=domain, grid=grid, key=key, t0=t0)
             frames, _ = solve_between_walls(
-                equation, coefficients, u0, domain=domain, grid=grid, dt=dt, steps=steps
+                equation, coefficients, u0, domain=domain, grid=grid, dt=dt, steps=steps, t0=t0
             )
             yield frames.astype(np.float32)
             continue
         u0 = initial_condition(initial, grid, channels=len(equation.fields), key=key)
-        frames, _ = solve(equation, coefficients, u0, lengths=grid.lengths, dt=dt, steps=steps)
+        sides = grid.lengths
+        frames, _ = solve(equation, coefficients, u0, lengths=sides, dt=dt, steps=steps, t0=t0)
         yield frames.astype(np.float32)
 
 
 @eqx.filter_jit
 def _advance(
-    scheme: Scheme, u: Field, tables: Tables, coefficients: Coefficients, substeps: Array
+    scheme: Scheme,
+    u: Field,
+    tables: Tables,
+    coefficients: Coefficients,
+    substeps: Array,
+    step: Array,
 ) -> Field:
     """One frame. Compiled once for an equation and a grid, whatever the numbers."""
-    return scheme.advance(u, tables, coefficients, substeps)
+    return scheme.advance(u, tables, coefficients, substeps, step)
 
 
 def _all_values(equation: Equation, coefficients: Mapping[str, float]) -> dict[str, float]:

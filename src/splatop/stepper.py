@@ -7,12 +7,19 @@ from typing import Any
 import equinox as eqx
 import jax
 import jax.numpy as jnp
+import numpy as np
 from jaxtyping import Array, Float
 
+from .errors import SplatopError
 from .spectral import Field
 
 Scalar = float | Float[Array, ""]
-Coefficients = Mapping[str, Scalar]
+# One number of each name; what changes from step to step may have one for each step.
+Coefficients = Mapping[str, float | Float[Array | np.ndarray, "..."]]
+
+# Names that coefficients never have: under these a step finds the time at which it begins, and how
+# long it is to be if that is not the stepper's own interval.
+TIME, INTERVAL = "t", "dt"
 
 
 class Stepper(eqx.Module):
@@ -44,6 +51,16 @@ class Stepper(eqx.Module):
         return False
 
     @property
+    def interval(self) -> float | None:
+        """The time that a step takes, unless it is told another; None if it does not know."""
+        return None
+
+    @property
+    def autonomous(self) -> bool:
+        """Whether a step is the same at all times."""
+        return True
+
+    @property
     def embedded(self) -> Any:
         """The physics Φ inside, an `EmbeddedPhysics`, or None where there is none."""
         return None
@@ -65,16 +82,76 @@ def rollout(
     """The `steps` states that follow `u0`, each computed from the one before.
 
     In a compiled loop, or one after the other, as the stepper says; `loop` decides otherwise.
+    What changes from step to step is told by `course`.
     """
+    changing = course(stepper, coefficients, steps)
 
-    def advance(u, _):
-        u = stepper(u, coefficients)
+    def advance(u, now):
+        u = stepper(u, {**coefficients, **now})
         return u, u
 
     if stepper.scannable if loop is None else loop:
-        return jax.lax.scan(advance, u0, length=steps)[1]
+        return jax.lax.scan(advance, u0, changing, length=steps)[1]
     states, u = [], u0
-    for _ in range(steps):
-        u = stepper(u, coefficients)
+    for n in range(steps):
+        u, _ = advance(u, at_step(changing, n))
         states.append(u)
     return jnp.stack(states)
+
+
+def course(
+    stepper: Stepper, coefficients: Coefficients, steps: int, *, first: int = 0
+) -> dict[str, Array]:
+    """What differs from step to step: when each of the steps from the `first` on begins, and how
+    long it is.
+
+    The time `t` and the interval `dt` among the coefficients are numbers of the first step of all,
+    from which even steps follow, or hold one for each step.
+    """
+    found = {}
+    for name in (TIME, INTERVAL):
+        if name in coefficients and jnp.ndim(coefficients[name]):
+            found[name] = jnp.asarray(coefficients[name])[first : first + steps]
+            if len(found[name]) < steps:
+                raise SplatopError(
+                    f"expected the {'time' if name == TIME else 'length'} of {first + steps} "
+                    f"steps, got {len(jnp.asarray(coefficients[name]))}: give one for each step"
+                )
+    if TIME in coefficients and TIME not in found:
+        interval = coefficients.get(INTERVAL, stepper.interval)
+        if interval is not None:
+            whole = jnp.asarray(coefficients[TIME], float)
+            found[TIME] = whole + jnp.arange(first, first + steps) * jnp.asarray(interval, float)
+    return found
+
+
+def interval_of(coefficients: Coefficients, usual: float) -> Any:
+    """How long a step is: what it is told, else the usual."""
+    return coefficients.get(INTERVAL, usual)
+
+
+def at_step(changing: Mapping[str, Array | np.ndarray], n: int) -> dict[str, Array]:
+    """What a `course` holds for one step."""
+    return {name: jnp.asarray(values[n]) for name, values in changing.items()}
+
+
+def of_frames(coefficients: Coefficients, which: Any) -> Coefficients:
+    """Those of some of several frames, for each of which there is a time, or one for all."""
+    found = dict(coefficients)
+    if TIME in found:
+        times = np.asarray(found[TIME])
+        chosen = times[which] if times.ndim else np.broadcast_to(times, np.shape(which))
+        found[TIME] = np.asarray(chosen)
+    return found
+
+
+def of_frame(coefficients: Coefficients, n: int) -> Coefficients:
+    """Those of one of several frames."""
+    return of_frames(coefficients, n)
+
+
+def later(coefficients: Coefficients, elapsed: Any) -> Coefficients:
+    """The coefficients so long after the beginning of a step."""
+    if TIME not in coefficients:
+        return coefficients
+    return {**coefficients, TIME: coefficients[TIME] + elapsed}

@@ -11,7 +11,7 @@ from .errors import unknown_name
 from .operators import Conditioning, apply_network
 from .physics import Physics
 from .spectral import Field
-from .stepper import Coefficients, Stepper, network_says
+from .stepper import INTERVAL, Coefficients, Stepper, network_says
 
 COUPLINGS = ("parallel", "sequential", "rhs")
 
@@ -53,8 +53,10 @@ class Surrogate(Stepper):
                 forcing=lambda v: rate * self.correction(v, coefficients),
                 stop_gradient=stop_gradient,
             )
-        physics = self.physics(u, coefficients)
-        physics = jax.lax.stop_gradient(physics) if stop_gradient else physics
+        if stop_gradient:  # before as well: a loop of as many substeps as it takes has none
+            physics = jax.lax.stop_gradient(self.physics(jax.lax.stop_gradient(u), coefficients))
+        else:
+            physics = self.physics(u, coefficients)
         seen = u if self.coupling == "parallel" else physics
         return physics + self.correction(seen, coefficients)
 
@@ -67,6 +69,14 @@ class Surrogate(Stepper):
         return network_says(self.network, "light_gradient")
 
     @property
+    def interval(self) -> float:
+        return self.physics.dt
+
+    @property
+    def autonomous(self) -> bool:
+        return self.physics.autonomous
+
+    @property
     def embedded(self) -> Physics:
         return self.physics
 
@@ -76,12 +86,21 @@ class Surrogate(Stepper):
         return self.scale
 
     def correction(self, u: Field, coefficients: Coefficients) -> Field:
-        """The neural operator's part, `N_θ(u; λ)`, in physical units."""
+        """The neural operator's part, `N_θ(u; λ)`, in physical units.
+
+        One that is told how long a step is answers for the model's own interval: what Φ leaves
+        grows with it.
+        """
         shape = (-1,) + (1,) * (u.ndim - 1)
         center, spread, scale = (
             jax.lax.stop_gradient(a).reshape(shape) for a in (self.center, self.spread, self.scale)
         )
-        condition = None if self.conditioning is None else self.conditioning(coefficients)
+        condition = None
+        if self.conditioning is not None:
+            told = {INTERVAL: self.physics.dt, **coefficients}
+            condition = self.conditioning(told)
+            if INTERVAL in self.conditioning.names:
+                scale = scale * jnp.asarray(told[INTERVAL] / self.physics.dt, scale.dtype)
         return scale * apply_network(self.network, (u - center) / spread, condition)
 
 

@@ -83,6 +83,7 @@ def generate(
         str | None, typer.Option(help="Where its box begins, else 0: one, or one per axis.")
     ] = None,
     dt: Annotated[float | None, typer.Option(help="From frame to frame.")] = None,
+    t0: Annotated[float, typer.Option(help="The time of its first frame.")] = 0.0,
     initial: Annotated[
         str,
         typer.Option(
@@ -149,6 +150,7 @@ def generate(
                 initial=initial,
                 seed=seed,
                 domain=domain,
+                t0=t0,
                 progress=progress,
             )
     _report_written(out, started)
@@ -335,12 +337,21 @@ def _report_written(out: Path, started: float) -> None:
     )
 
 
+def _times(times: dict[str, Any] | None) -> str:
+    if times is None:
+        return ""
+    words = f", from t = {times['first']:g} to {times['last']:g}"
+    if not times["even"]:
+        words += f", uneven: {times['shortest']:g} to {times['longest']:g} apart"
+    return words
+
+
 def _print_summary(summary: dict[str, Any]) -> None:
     points = " x ".join(map(str, summary["points"]))
     lines = [
         f"{summary['source']} ({summary['format']}, {summary['gigabytes']:.3g} GB in float32)",
         f"  {summary['trajectories']} trajectories of {summary['frames']} frames, "
-        f"dt = {summary['dt']:g}",
+        f"dt = {summary['dt']:g}" + _times(summary["times"]),
         f"  grid {points}, lengths {', '.join(f'{x:g}' for x in summary['lengths'])}, "
         f"from {', '.join(f'{x:g}' for x in summary['origin'])}, "
         f"boundary {summary['boundary_conditions']}",

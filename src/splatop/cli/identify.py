@@ -207,6 +207,7 @@ def selected(data: Trajectories, count: int | None, *, noise: tuple[float, int])
         coefficients={name: values[:count] for name, values in data.coefficients.items()},
         attributes=data.attributes,
         domain=data.domain,
+        times=data.times,
     )
 
 

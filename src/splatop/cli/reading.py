@@ -2,6 +2,7 @@
 
 import functools
 import inspect
+import math
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -14,6 +15,8 @@ if TYPE_CHECKING:
 else:
     Trajectories = Any
 
+# Times that are asked for at once.
+MOST_MOMENTS = 1_000_000
 # Options of a command line, as they came, by name.
 Reading = dict[str, Any]
 
@@ -52,6 +55,12 @@ _OPTIONS: dict[str, tuple[Any, Any]] = {
         None,
     ),
     "dt": (Annotated[float | None, typer.Option(help="Time between frames.")], None),
+    "t0": (
+        Annotated[
+            float | None, typer.Option(help="Time of the first frame, else what the file says.")
+        ],
+        None,
+    ),
     "periodic": (
         Annotated[
             bool, typer.Option("--periodic", help="Take the data as periodic without looking.")
@@ -114,6 +123,7 @@ def arguments(reading: Reading) -> dict[str, Any]:
         "lengths": numbers(reading["lengths"], "lengths"),
         "origin": numbers(reading["origin"], "an origin"),
         "dt": reading["dt"],
+        "t0": reading["t0"],
         "periodic": reading["periodic"] or None,
         "boundary": reading["boundary"],
         "sampling": reading["sampling"],
@@ -141,3 +151,19 @@ def numbers(text: str | None, what: str) -> list[float] | None:
         return [float(part) for part in text.split(",")]
     except ValueError:
         raise SplatopError(f"expected {what} such as 1 or 1,2, got '{text}'") from None
+
+
+def moments(text: str) -> list[float]:
+    """Times separated by commas, or from one to another in steps of a third: 0:10:0.25."""
+    if ":" not in text:
+        return numbers(text, "times") or []
+    try:
+        first, last, step = (float(part) for part in text.split(":"))
+        count = math.floor((last - first) / step + 1e-9) if step > 0 else 0
+    except (ValueError, OverflowError):
+        first, step, count = 0.0, 0.0, 0
+    if not 1 <= count <= MOST_MOMENTS:
+        raise SplatopError(
+            f"expected times such as 0.1,0.5,2 or 0:10:0.25 (from, to, step), got '{text}'"
+        )
+    return [first + step * n for n in range(1, count + 1)]

@@ -16,7 +16,7 @@ from rich.progress import (
 from ..errors import SplatopError
 from .app import JsonOption, app, console, print_json
 from .compiled import keeps_compiled
-from .reading import Reading, arguments, open_data, reads_a_file
+from .reading import Reading, arguments, moments, open_data, reads_a_file
 
 Benchmark = Annotated[str | None, typer.Argument(help="A benchmark (see `splatop benchmarks`).")]
 DataOption = Annotated[Path | None, typer.Option("--data", help="A file of trajectories.")]
@@ -214,10 +214,11 @@ def tune(
                 loaded.equation, None, loaded.at(0), unknown=loaded.unknown, known=loaded.known
             )
             typical |= {n: float(np.mean([f.estimates[n] for f in found])) for n in loaded.unknown}
+        frames, at = loaded.sample()
         tuned = choose_numerics(
             loaded.equation,
-            typical,
-            loaded.sample_frames(),
+            {**typical, **at},
+            frames,
             lengths=loaded.grid.lengths,
             dt=loaded.dt,
             domain=loaded.domain,
@@ -238,7 +239,10 @@ def rollout(
     *,
     data: Annotated[Path, typer.Option("--data", help="Trajectories to start from.")],
     out: Annotated[Path, typer.Option("--out", help="The HDF5 file to write.")],
-    steps: Annotated[int, typer.Option(help="Frames to predict.")] = 200,
+    steps: Annotated[int | None, typer.Option(help="Frames to predict; else 200.")] = None,
+    times: Annotated[
+        str | None, typer.Option(help="Times to predict instead: 0.1,0.5,2; or 0:10:0.25.")
+    ] = None,
     trajectories: Annotated[int | None, typer.Option(help="Only the first ones.")] = None,
     reading: Reading,
 ) -> None:
@@ -254,7 +258,8 @@ def rollout(
             loaded,
             opened,
             out,
-            steps=steps,
+            steps=200 if steps is None and times is None else steps,
+            times=None if times is None else moments(times),
             trajectories=trajectories,
             progress=lambda items: track(items, "rollout", console=console),
         )

@@ -17,8 +17,11 @@ from .summary import spectrum as spectrum
 from .summary import summarize as summarize
 from .trajectories import ArrayTrajectories as ArrayTrajectories
 from .trajectories import Trajectories as Trajectories
+from .trajectories import frames_at as frames_at
 from .trajectories import in_memory as in_memory
 from .trajectories import roughest_frames as roughest_frames
+from .trajectories import roughest_pairs as roughest_pairs
 from .trajectories import spread_frames as spread_frames
+from .trajectories import spread_pairs as spread_pairs
 from .well_writer import Progress as Progress
 from .well_writer import save_trajectories as save_trajectories

@@ -50,11 +50,9 @@ def uniform_spacing(coordinates: np.ndarray, name: str, *, source: str) -> float
             f"{source}: expected at least two finite values along {name}, "
             f"got an array of shape {coordinates.shape}"
         )
-    gaps = np.diff(coordinates)
     spacing = (coordinates[-1] - coordinates[0]) / (len(coordinates) - 1)
-    rounding = 4 * np.finfo(np.float32).eps * np.abs(coordinates).max()
-    typical = np.median(gaps)
-    uneven = np.abs(gaps - typical) > _UNEVEN * abs(typical) + rounding
+    typical = np.median(np.diff(coordinates))
+    uneven = uneven_gaps(coordinates)
     if spacing <= 0 or uneven.any():
         first = int(np.argmax(uneven)) if uneven.any() else 0
         raise SplatopError(
@@ -63,6 +61,14 @@ def uniform_spacing(coordinates: np.ndarray, name: str, *, source: str) -> float
             f"(the usual step is {typical:g}): resample to even spacing first"
         )
     return float(spacing)
+
+
+def uneven_gaps(coordinates: np.ndarray) -> np.ndarray:
+    """Which gaps between coordinates are not like the others, beyond rounding."""
+    gaps = np.diff(coordinates)
+    rounding = 4 * np.finfo(np.float32).eps * np.abs(coordinates).max()
+    typical = np.median(gaps)
+    return np.abs(gaps - typical) > _UNEVEN * abs(typical) + rounding
 
 
 def as_lengths(lengths: float | Sequence[float] | None, dims: int) -> tuple[float, ...] | None:

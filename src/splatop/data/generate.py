@@ -80,6 +80,7 @@ def generate(
         array,
         plan.benchmark.grid,
         dt=plan.benchmark.dt,
+        times=plan.benchmark.dt * np.arange(plan.steps + 1),
         fields=plan.benchmark.fields,
         coefficients=coefficients,
         attributes=plan.attributes,

@@ -14,6 +14,7 @@ from .complex_fields import real_array, real_fields, whole_names
 from .edges import Told, settled
 from .open import open_trajectories
 from .seam import without_end
+from .times import frame_times, told_times
 from .trajectories import ArrayTrajectories, Trajectories, in_memory
 
 _SOURCE = "data"
@@ -31,22 +32,33 @@ def as_trajectories(
     boundary: str | None = None,
     sampling: str | Sequence[str] | None = None,
     default_fields: Sequence[str] = ("u",),
+    t0: float | None = None,
+    times: Sequence[float] | np.ndarray | None = None,
 ) -> Trajectories:
     """Trajectories from an array `([B,] T, C, *N)`, xarray, a path, or trajectories themselves.
 
     `default_fields` name the channels of arrays that say nothing about them. A complex channel
     `psi` becomes the fields `psi_re` and `psi_im`; `drop_end` leaves out a repeated last point.
-    `boundary` and `sampling` are as in `open_trajectories`.
+    `boundary`, `sampling` and `t0` are as in `open_trajectories`; `times` are those of the frames
+    of an array, instead of `dt`.
     """
+    if times is not None:
+        if dt is not None or t0 is not None or not isinstance(data, np.ndarray | jax.Array):
+            raise SplatopError(
+                "expected times of the frames of an array, in place of dt and t0, got them beside "
+                "these or for data that state their own: leave one out"
+            )
+        dt, times = frame_times(np.asarray(times, float), source=_SOURCE)
     sides: float | list[float] | None = (
         None if lengths is None else np.asarray(lengths, float).tolist()
     )
     corner = None if origin is None else np.ravel(origin).tolist()
     if isinstance(data, Trajectories):
-        if any(given is not None for given in (dt, lengths, origin, fields, boundary, sampling)):
+        told = (dt, lengths, origin, fields, boundary, sampling, t0)
+        if any(given is not None for given in told):
             raise SplatopError(
-                "expected dt, lengths, origin, fields, boundary and sampling only for arrays, got "
-                "them with trajectories, which state their own: leave them out"
+                "expected dt, lengths, origin, fields, boundary, sampling and t0 only for arrays, "
+                "got them with trajectories, which state their own: leave them out"
             )
         rings = tuple(axis for axis, ring in enumerate(data.domain.periodic) if ring)
         return without_end(data, rings, keep_lengths=False) if drop_end else data
@@ -61,12 +73,18 @@ def as_trajectories(
             drop_end=drop_end,
             boundary=boundary,
             sampling=sampling,
+            t0=t0,
         )
     if is_labelled(data):
         trajectories = _from_labelled(data, dt, sides, corner, fields, default_fields)
     elif isinstance(data, np.ndarray | jax.Array):
         names = default_fields if fields is None else fields
         trajectories = from_array(data, dt=dt, lengths=sides, origin=corner, fields=names)
+        if times is not None and len(times) != trajectories.frames:
+            raise SplatopError(
+                f"expected {trajectories.frames} times, one for each frame, got {len(times)}"
+            )
+        trajectories.times = times
     else:
         raise SplatopError(
             "expected a NumPy, JAX or xarray array, trajectories or a path, got "
@@ -78,12 +96,25 @@ def as_trajectories(
         trajectories.window(index, 0, trajectories.frames)  # refuses what is not finite
     told = Told(boundary, sampling, periodic or None, drop_end, sides, corner)
     trajectories = settled(trajectories, told)
+    trajectories.times = told_times(
+        trajectories.times, t0, dt=trajectories.dt, frames=trajectories.frames
+    )
     return in_memory(trajectories)
 
 
 def is_labelled(data: Any) -> bool:
     """Whether this is xarray's, told without importing it."""
     return type(data).__module__.split(".")[0] == "xarray"
+
+
+def state_time(u: Any) -> float | None:
+    """The time of one state in xarray, if it says one that is a number."""
+    from .labelled import LETTERS
+
+    name = next((n for n in u.coords if LETTERS.get(str(n).lower()) == "t"), None)
+    if name is None or u[name].size != 1 or u[name].dtype.kind not in "fiu":
+        return None
+    return float(u[name].values.reshape(()))
 
 
 def clock_unit(data: Any, dt: float) -> np.timedelta64 | None:

@@ -24,6 +24,7 @@ from .axes import (
     uniform_spacing,
 )
 from .stated import Stated
+from .times import frame_times
 from .trajectories import Trajectories, checked_metadata
 
 # Names that leave no doubt. Others are named by the user, with `axes`.
@@ -92,9 +93,12 @@ class LabelledTrajectories(Trajectories):
             given or tuple(_length(first, k, source) for k in spatial),
             as_origin(origin, len(spatial)) or tuple(_origin(first, k) for k in spatial),
         )
+        if dt is None:
+            stamps = _along(first, "t", "the time step (--dt)", source)
+            dt, self.times = frame_times(stamps, source=source, name=first.dimension("t"))
         self.dt, self.fields, self.coefficients = checked_metadata(
             (self.trajectories, self.frames, len(self.fields), *points),
-            dt if dt is not None else _spacing(first, "t", "the time step (--dt)", source),
+            dt,
             self.fields,
             _coefficients(data, first, self.trajectories),
         )
@@ -182,7 +186,8 @@ def _complex_fields(fields: tuple[str, ...], found: list[bool]) -> tuple[str, ..
     return tuple(name for name, one in zip(fields, found, strict=True) if one)
 
 
-def _spacing(variable: _Variable, letter: str, what: str, source: str) -> float:
+def _along(variable: _Variable, letter: str, what: str, source: str) -> np.ndarray:
+    """The coordinates along an axis, as numbers."""
     name = variable.dimension(letter)
     along = variable.coordinate(letter)
     along = need(along, f"coordinates along '{name}'", f"give {what}", source)
@@ -191,7 +196,12 @@ def _spacing(variable: _Variable, letter: str, what: str, source: str) -> float:
         values = (values - values[0]) / np.timedelta64(1, "s")
     if not np.issubdtype(values.dtype, np.number):
         raise SplatopError(f"{source}: expected numbers along '{name}', got {along.dtype}")
-    return uniform_spacing(values, name, source=source)
+    return values
+
+
+def _spacing(variable: _Variable, letter: str, what: str, source: str) -> float:
+    values = _along(variable, letter, what, source)
+    return uniform_spacing(values, variable.dimension(letter), source=source)
 
 
 def _origin(variable: _Variable, letter: str) -> float:

@@ -13,6 +13,7 @@ from .edges import Told, settled
 from .hdf5 import SIGNATURE, error_line, open_hdf5
 from .names import Renamed, names_asked
 from .pdebench import FlatTrajectories, GroupedTrajectories, is_flat, is_grouped
+from .times import told_times
 from .trajectories import Trajectories
 from .well_reader import WellTrajectories, is_well
 
@@ -33,13 +34,15 @@ def open_trajectories(
     drop_end: bool = False,
     boundary: str | None = None,
     sampling: str | Sequence[str] | None = None,
+    t0: float | None = None,
 ) -> Trajectories:
     """Open a file of trajectories; windows are read when they are asked for.
 
     What the file does not state has to be given: the order of the `axes` (as in "btcxy"), the names
     of the `fields` (`u=usol` reads usol as u), the side `lengths` of the box, the time step `dt`;
     and the `origin` that the axes begin at, which is 0 unless the file has coordinates. Given
-    values replace the file's.
+    values replace the file's. `t0` is the time of the first frame, which an equation with `t` in it
+    needs; a file with time stamps states it.
 
     `boundary` says what holds at the edges, as in "x0: u = 0; x1: dn(u) = 0; y: periodic", and
     `sampling` where the points of bounded axes lie ("ends", "cells" or "left", one for all axes or
@@ -68,6 +71,9 @@ def open_trajectories(
         trajectories = real_fields(trajectories)
         told = Told(boundary, sampling, periodic, drop_end, lengths, origin)
         trajectories = settled(trajectories, told)
+        trajectories.times = told_times(
+            trajectories.times, t0, dt=trajectories.dt, frames=trajectories.frames
+        )
     except BaseException:
         trajectories.close()
         raise

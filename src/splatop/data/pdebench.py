@@ -29,6 +29,7 @@ from .axes import (
 )
 from .hdf5 import datasets, group, numbers
 from .stated import OPEN, Stated, all_periodic
+from .times import frame_times
 from .trajectories import Trajectories, checked_metadata
 
 _COORDINATE = "-coordinate"
@@ -76,9 +77,11 @@ class FlatTrajectories(Trajectories):
         )
         self.trajectories, self.frames = shape.get("b", 1), shape["t"]
         self.grid = _grid(points, coordinates, lengths, origin, source)
+        if dt is None:
+            dt, self.times = _times(coordinates.get("t"), self.frames, source)
         self.dt, self.fields, self.coefficients = checked_metadata(
             (self.trajectories, self.frames, len(names), *points),
-            dt if dt is not None else _time_step(coordinates.get("t"), self.frames, source),
+            dt,
             names,
             _parameters(file),
         )
@@ -125,9 +128,11 @@ class GroupedTrajectories(Trajectories):
         parse_axes(self._axes, len(shape), source=source)
         self.trajectories, (self.frames, *points, channels) = len(groups), shape
         self.grid = _grid(points, coordinates, lengths, origin, source)
+        if dt is None:
+            dt, self.times = _times(coordinates.get("t"), self.frames, source)
         self.dt, self.fields, self.coefficients = checked_metadata(
             (self.trajectories, self.frames, channels, *points),
-            dt if dt is not None else _time_step(coordinates.get("t"), self.frames, source),
+            dt,
             name_channels(fields, channels, source),
             {},
         )
@@ -203,14 +208,14 @@ def _grid(
     return Grid(tuple(points), tuple(found), begins)
 
 
-def _time_step(times: np.ndarray | None, frames: int, source: str) -> float:
+def _times(times: np.ndarray | None, frames: int, source: str) -> tuple[float, np.ndarray]:
     times = need(times, "a time axis", "give the time step (dt)", source)
     # PDEBench writes the edges of the time bins, one more than there are frames.
     if times.ndim != 1 or len(times) not in (frames, frames + 1):
         raise SplatopError(
             f"{source}: expected {frames} times, one for each frame, got shape {times.shape}"
         )
-    return uniform_spacing(times, "time", source=source)
+    return frame_times(times[:frames], source=source)
 
 
 def _parameters(file: h5py.File) -> dict[str, float]:

@@ -27,9 +27,11 @@ def solve_to_file(
     initial: str = "fourier",
     seed: int = 0,
     domain: Domain | None = None,
+    t0: float = 0.0,
     progress: Progress | None = None,
 ) -> None:
-    """Solve from random initial states and write all frames; the file appears when complete."""
+    """Solve from random initial states at the time `t0` and write all frames; the file appears when
+    complete."""
     if trajectories < 1 or steps < 1:
         raise SplatopError(
             f"expected at least 1 trajectory of 1 step, got {trajectories} of {steps}"
@@ -50,6 +52,7 @@ def solve_to_file(
             "splatop_version": __version__,
         },
         domain,
+        t0 + dt * np.arange(steps + 1),
     )
     solutions = solve_trajectories(
         equation,
@@ -61,6 +64,7 @@ def solve_to_file(
         initial=initial,
         seed=seed,
         domain=domain,
+        t0=t0,
     )
     with writing(path, layout) as write:
         for index, frames in enumerate(solutions):

@@ -163,6 +163,7 @@ def part(
         coefficients={name: values[trajectories] for name, values in data.coefficients.items()},
         attributes=attributes,
         domain=data.domain,
+        times=None if data.times is None else data.times[frames],
     )
 
 
@@ -173,6 +174,7 @@ class _Part(Trajectories):
         self._whole, self._first, self._start = whole, trajectories.start, frames.start
         self._like(whole)
         self.trajectories, self.frames = len(trajectories), len(frames)
+        self.times = None if whole.times is None else whole.times[frames.start : frames.stop]
         self.coefficients = {
             name: values[list(trajectories)] for name, values in whole.coefficients.items()
         }

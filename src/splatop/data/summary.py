@@ -45,6 +45,7 @@ def summarize(trajectories: Trajectories, *, progress: Progress | None = None) -
         "lengths": list(trajectories.grid.lengths),
         "origin": list(trajectories.grid.origin),
         "dt": trajectories.dt,
+        "times": _times(trajectories),
         "gigabytes": trajectories.nbytes / 1e9,
         "coefficients": {
             name: {"min": float(values.min()), "max": float(values.max())}
@@ -56,6 +57,21 @@ def summarize(trajectories: Trajectories, *, progress: Progress | None = None) -
         "attributes": attributes,
     }
     return _without_nan(summary)
+
+
+def _times(trajectories: Trajectories) -> dict[str, Any] | None:
+    """When the frames are, if that is known."""
+    times = trajectories.times
+    if times is None:
+        return None
+    gaps = np.diff(times)
+    return {
+        "first": float(times[0]),
+        "last": float(times[-1]),
+        "even": trajectories.even,
+        "shortest": float(gaps.min()),
+        "longest": float(gaps.max()),
+    }
 
 
 def _without_nan(value: Any) -> Any:
@@ -149,7 +165,7 @@ def plot(trajectories: Trajectories, path: str | Path) -> None:
         limit = max(float(np.nanmax(np.abs(frame[row]), initial=0.0)) for frame in frames) or 1.0
         for ax, step, frame in zip(axes[row], steps, frames, strict=False):
             _draw(ax, frame[row], limit, trajectories)
-            ax.set_title(f"{name}, t = {step * trajectories.dt:g}", fontsize=9)
+            ax.set_title(f"{name}, t = {_time(trajectories, step):g}", fontsize=9)
     energy = spectrum(trajectories)["energy"]
     axes[0][-1].semilogy(range(1, len(energy)), np.maximum(energy[1:], 1e-30))
     axes[0][-1].set_title("energy per wavenumber", fontsize=9)
@@ -216,3 +232,8 @@ class _Ranges:
                 "std": float(np.sqrt(max(variance, 0.0))),
             }
         return out
+
+
+def _time(trajectories: Trajectories, frame: int) -> float:
+    """Of a frame; from 0 on where that is not known."""
+    return frame * trajectories.dt if trajectories.times is None else trajectories.times[frame]

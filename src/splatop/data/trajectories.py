@@ -9,9 +9,13 @@ from typing import Any
 import numpy as np
 
 from ..domain import Domain
+from ..equation import Equation
+from ..equation.edge_values import moves
 from ..errors import SplatopError
 from ..grid import Grid
+from ..stepper import TIME
 from .stated import Stated
+from .times import check_clock, frame_times, is_even, windows_when
 
 GIBIBYTE = 2**30
 _BLOCK_BYTES = 2**26
@@ -21,6 +25,9 @@ _UNREADABLE = (OSError, RuntimeError, ValueError, TypeError, LookupError, Memory
 
 class Trajectories(abc.ABC):
     """Trajectories with `frames` states each, a time `dt` apart.
+
+    `times` are those of the frames where they are known, the same for all trajectories: None if
+    only the time between frames is. Uneven ones are `dt` apart at the median.
 
     A state is `(C, *N)`, its channels named by `fields`. `coefficients` holds one value for each
     trajectory, `attributes` whatever else is known (benchmark, split, seed, ...). `coordinates` are
@@ -38,6 +45,7 @@ class Trajectories(abc.ABC):
     complex_fields: tuple[str, ...] = ()
     coordinates: Mapping[str, np.ndarray] = {}
     stated: Stated = Stated()
+    times: np.ndarray | None = None
     _domain: Domain | None = None
 
     @property
@@ -64,6 +72,7 @@ class Trajectories(abc.ABC):
         self.trajectories, self.frames = whole.trajectories, whole.frames
         self.coefficients, self.attributes = whole.coefficients, whole.attributes
         self.coordinates, self.stated = whole.coordinates, whole.stated
+        self.times = whole.times
         self.domain = whole.domain
 
     @abc.abstractmethod
@@ -128,6 +137,31 @@ class Trajectories(abc.ABC):
             for start in range(0, self.frames, most):
                 yield trajectory, start, min(most, self.frames - start)
 
+    @property
+    def even(self) -> bool:
+        """Whether all frames are equally far apart."""
+        return is_even(self.times)
+
+    def when(self, start: int = 0, frames: int | None = None) -> dict[str, np.ndarray]:
+        """When the steps of a window begin, and how long they are where that differs: `t` and `dt`
+        among the coefficients that a rollout of it takes."""
+        return {
+            name: values[0] for name, values in self.all_when(np.array([start]), frames).items()
+        }
+
+    def all_when(self, starts: np.ndarray, frames: int | None = None) -> dict[str, np.ndarray]:
+        """The same for windows that begin at several frames, `(n, frames - 1)` each."""
+        return dict(windows_when(self.times, starts, frames or self.frames))
+
+    def check_clock(self, equation: Equation) -> None:
+        """Refuse data without times for an equation, or for edges, that depend on time."""
+        if equation.uses_time or any(moves(one) for one in self.domain.conditions.values()):
+            check_clock(self.times, self.dt, self.source)
+
+    def moments(self, numbers: np.ndarray) -> dict[str, np.ndarray]:
+        """The time `t` of each of these frames, where it is known."""
+        return {} if self.times is None else {TIME: self.times[np.asarray(numbers, int)]}
+
     def trajectory_coefficients(self, trajectory: int) -> dict[str, float]:
         return {name: float(values[trajectory]) for name, values in self.coefficients.items()}
 
@@ -179,6 +213,7 @@ class ArrayTrajectories(Trajectories):
         coefficients: Mapping[str, np.ndarray | float] | None = None,
         attributes: Mapping[str, Any] | None = None,
         domain: Domain | None = None,
+        times: np.ndarray | None = None,
     ):
         self.array = np.asarray(array, np.float32)
         if self.array.ndim != 3 + grid.dims or self.array.shape[3:] != grid.points:
@@ -192,6 +227,12 @@ class ArrayTrajectories(Trajectories):
             self.array.shape, dt, fields, coefficients or {}
         )
         self.attributes = dict(attributes or {})
+        if times is not None:
+            if np.shape(times) != (self.frames,):
+                raise SplatopError(
+                    f"expected {self.frames} times, one for each frame, got shape {np.shape(times)}"
+                )
+            self.dt, self.times = frame_times(times, source=self.source, stated_dt=self.dt)
         if domain is not None:
             if (domain.lengths, domain.origin) != (grid.lengths, grid.origin):
                 raise SplatopError(
@@ -252,14 +293,25 @@ def in_memory(trajectories: Trajectories, *, limit_bytes: int = 4 * GIBIBYTE) ->
         coefficients=trajectories.coefficients,
         attributes=trajectories.attributes,
         domain=trajectories.domain,
+        times=trajectories.times,
     )
+
+
+def frames_at(data: Trajectories, pairs: np.ndarray) -> np.ndarray:
+    """The frames `(n, C, *N)` at pairs `(n, 2)` of a trajectory and a frame."""
+    return np.stack([data.window(int(b), int(t), 1)[0] for b, t in pairs])
 
 
 def spread_frames(data: Trajectories, moments: int, *, first: int = 0) -> np.ndarray:
     """Frames `(n, C, *N)` of up to four trajectories at moments from the `first` to the last."""
+    return frames_at(data, spread_pairs(data, moments, first=first))
+
+
+def spread_pairs(data: Trajectories, moments: int, *, first: int = 0) -> np.ndarray:
+    """The trajectory and the number of each of these frames."""
     which = np.linspace(0, data.trajectories - 1, min(4, data.trajectories)).astype(int)
     times = np.linspace(first, data.frames - 1, min(moments, data.frames - first)).astype(int)
-    return np.stack([data.window(int(b), int(t), 1)[0] for b in which for t in times])
+    return np.array([(b, t) for b in which for t in times])
 
 
 def roughest_frames(data: Trajectories, count: int, *, most: int = 2048) -> np.ndarray:
@@ -267,13 +319,17 @@ def roughest_frames(data: Trajectories, count: int, *, most: int = 2048) -> np.n
 
     All frames are looked at, or `most` of them, spread over all trajectories and their time.
     """
+    return frames_at(data, roughest_pairs(data, count, most=most))
+
+
+def roughest_pairs(data: Trajectories, count: int, *, most: int = 2048) -> np.ndarray:
+    """The trajectory and the number of each of these frames."""
     every = data.trajectories * data.frames
     numbers = np.unique(np.linspace(0, every - 1, min(every, most)).astype(int))
     pairs = np.stack(np.divmod(numbers, data.frames), axis=1)
     periodic = data.domain.periodic
     rough = [_roughness(data.window(int(b), int(t), 1)[0], periodic) for b, t in pairs]
-    chosen = pairs[np.argsort(rough, kind="stable")[::-1][:count]]
-    return np.stack([data.window(int(b), int(t), 1)[0] for b, t in chosen])
+    return pairs[np.argsort(rough, kind="stable")[::-1][:count]]
 
 
 def _roughness(frame: np.ndarray, periodic: tuple[bool, ...]) -> float:

@@ -24,6 +24,7 @@ from .axes import (
 )
 from .hdf5 import datasets, group, numbers, strings, text
 from .stated import Stated
+from .times import frame_times
 from .trajectories import Trajectories, checked_metadata
 from .well_edges import read_flags
 from .well_writer import OURS
@@ -65,9 +66,11 @@ class WellTrajectories(Trajectories):
             given or _lengths(file, axes, points, ours, source),
             as_origin(origin, len(points)) or _origin(file, axes, points, ours, source),
         )
+        if dt is None:
+            dt, self.times = _times(file, self.frames, ours, source)
         self.dt, self.fields, self.coefficients = checked_metadata(
             (self.trajectories, self.frames, len(names), *points),
-            dt if dt is not None else _time_step(file, self.frames, ours, source),
+            dt,
             names,
             _coefficients(file, self.trajectories, source),
         )
@@ -198,9 +201,19 @@ def _origin(
     return _exact(found, ours.get("origin"), rtol=1e-6)
 
 
-def _time_step(file: h5py.File, frames: int, ours: dict[str, Any], source: str) -> float:
-    times = _axis(file, "time", frames, "time step (dt)", source)
-    return _exact((uniform_spacing(times, "time", source=source),), [ours.get("dt")])[0]
+def _times(
+    file: h5py.File, frames: int, ours: dict[str, Any], source: str
+) -> tuple[float, np.ndarray]:
+    """The time between frames, and the time of each."""
+    stored = _axis(file, "time", frames, "time step (dt)", source)
+    exact, dt = ours.get("times"), ours.get("dt")
+    if isinstance(exact, list) and len(exact) == frames and np.allclose(stored, exact, rtol=1e-6):
+        stored = np.asarray(exact, float)
+    stated = float(dt) if isinstance(dt, int | float) else None
+    step, times = frame_times(stored, source=source, stated_dt=stated)
+    if isinstance(exact, list) and len(exact) == 1:
+        times = times - times[0] + _exact((times[0],), exact, rtol=1e-6)[0]
+    return step, times
 
 
 def _coordinates(file: h5py.File, name: str, source: str) -> np.ndarray | None:

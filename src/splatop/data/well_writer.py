@@ -17,6 +17,7 @@ from ..errors import SplatopError
 from ..grid import Grid
 from .atomic import check_room, complete_or_absent
 from .axes import SPATIAL
+from .times import is_even
 from .trajectories import Trajectories, checked_metadata
 from .well_edges import write_flags
 
@@ -46,6 +47,7 @@ class Layout:
     coefficients: Mapping[str, np.ndarray]
     attributes: Mapping[str, Any]
     domain: Domain | None = None  # the periodic box of the grid unless told
+    times: np.ndarray | None = None  # of the frames: from 0 on, `dt` apart, unless told
 
     @property
     def edges(self) -> Domain:
@@ -86,6 +88,7 @@ def save_trajectories(
         trajectories.coefficients,
         trajectories.attributes,
         trajectories.domain,
+        trajectories.times,
     )
     with writing(path, layout, compress=compress) as write:
         for index, start, count in trajectories.blocks():
@@ -205,10 +208,12 @@ def _write_header(file: h5py.File, layout: Layout, *, name: str) -> None:
         "domain": layout.edges.as_dict(),
         "attributes": dict(layout.attributes),
     }
+    times = np.arange(layout.shape[1]) * layout.dt if layout.times is None else layout.times
+    ours["times"] = [float(times[0])] if is_even(times) else times.tolist()
     file.attrs[OURS] = json.dumps(ours, default=str)
     dimensions = file.create_group("dimensions")
     dimensions.attrs["spatial_dims"] = list(axes)
-    coordinates = {"time": np.arange(layout.shape[1]) * layout.dt}
+    coordinates = {"time": times}
     coordinates |= {k: c.ravel() for k, c in zip(axes, layout.grid.coordinates(), strict=True)}
     for axis, values in coordinates.items():
         dataset = dimensions.create_dataset(axis, data=values.astype(np.float32))

@@ -86,6 +86,16 @@ def discover(
     partial = parse_partial_equation(
         equation, dims=trajectories.grid.dims, fields=trajectories.fields
     )
+    if not trajectories.even:
+        raise SplatopError(
+            f"{trajectories.source}: expected evenly spaced frames to find terms in, got uneven "
+            "ones: interpolate them to even times"
+        )
+    if partial.known is not None and partial.known.uses_time:
+        raise SplatopError(
+            "expected known terms without the time t beside ?, got some with it: terms of an "
+            "equation that depends on time cannot be found yet"
+        )
     wanted = symmetry.split(",") if isinstance(symmetry, str) else symmetry
     setting = Setting.of(
         trajectories.fields,

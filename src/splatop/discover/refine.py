@@ -95,6 +95,7 @@ def _some(data: Trajectories, budget: float) -> Trajectories:
         data.grid,
         dt=data.dt,
         fields=data.fields,
+        times=data.times,
     )
 
 

@@ -251,12 +251,6 @@ class _Reader:
                 f"{token.text}: conditions between fields are not supported",
                 token,
             )
-        if token.text == "t":
-            raise self.error(
-                "expected a value that stays the same, got the time t: values that change in time "
-                "are not supported yet",
-                token,
-            )
         across = next((side for side in sides if side[0] == token.text), None)
         if across is not None:
             along = [axis for axis in self.axes if axis != token.text]

@@ -13,14 +13,16 @@ from .expression import (
     Coefficient,
     Coordinate,
     Expression,
+    Time,
     atoms,
     bounded_work,
     coefficient_names,
     is_complex,
+    uses_time,
 )
 from .parser import Parser
 from .tokens import Source
-from .values import coefficient, evaluate
+from .values import coefficient, evaluate, time
 
 
 def edge_values(
@@ -41,6 +43,8 @@ def edge_values(
         match atom:
             case Coefficient(name):
                 return coefficient(coefficients or {}, name)
+            case Time():
+                return time(coefficients or {})
             case Coordinate(axis) if AXES[axis] in coordinates:
                 return coordinates[AXES[axis]]
         known = ", ".join(coordinates) or "none"
@@ -60,6 +64,11 @@ def value_names(condition: Condition) -> tuple[str, ...]:
     if not isinstance(condition.value, str):
         return ()
     return coefficient_names(atoms(_value(condition.value)))
+
+
+def moves(condition: Condition) -> bool:
+    """Whether the value of a condition changes in time."""
+    return isinstance(condition.value, str) and uses_time(_value(condition.value))
 
 
 @lru_cache(maxsize=256)

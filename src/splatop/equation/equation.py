@@ -50,6 +50,16 @@ class Equation(eqx.Module):
         """Whether a term's text says where in the box it acts."""
         return any(getattr(term, "uses_coordinates", False) for term in self.terms)
 
+    @property
+    def uses_time(self) -> bool:
+        """Whether a term changes in time by itself: t stands in it."""
+        return any(term.uses_time for term in self.terms)
+
+    @property
+    def rates(self) -> frozenset[str]:
+        """Coefficients that multiply the time inside a function, such as a frequency."""
+        return frozenset().union(*(term.rates for term in self.terms))
+
     def placed_at(self, origin: tuple[float, ...]) -> "Equation":
         """The equation on a box that begins at `origin`, which is where x, y, z then begin.
 

@@ -9,7 +9,14 @@ import numpy as np
 from ..derivative import Derivative
 from ..errors import is_concrete
 from .equation import Equation
-from .expression import Coefficient, Expression, FieldDerivative, linear_operand
+from .expression import (
+    Coefficient,
+    Expression,
+    FieldDerivative,
+    Time,
+    linear_operand,
+    monomial_atoms,
+)
 from .grouping import ExpressionTerm
 from .terms import (
     Advection,
@@ -99,7 +106,7 @@ class LinearPart:
 
 
 def split_linear(equation: Equation, dims: int) -> tuple[tuple[LinearPart, ...], tuple[Term, ...]]:
-    """The parts that act on each Fourier mode alone, and terms for all the rest.
+    """The parts that act on each Fourier mode alone and always alike, and terms for all the rest.
 
     What couples channels belongs to them if it differentiates, as in Schrödinger's equation for
     two real fields. Without derivatives it is not stiff, and cheaper among the rest.
@@ -116,7 +123,12 @@ def split_linear(equation: Equation, dims: int) -> tuple[tuple[LinearPart, ...],
             others = []
             for monomial, number in side.monomials:
                 found = linear_operand(monomial)
-                if found is None or (found[1].field != field and not found[1].operator.order):
+                changes = any(isinstance(atom, Time) for atom in monomial_atoms(monomial))
+                if (
+                    found is None
+                    or changes
+                    or (found[1].field != field and not found[1].operator.order)
+                ):
                     others.append((monomial, number))
                     continue
                 source = equation.fields.index(found[1].field)

@@ -1,8 +1,8 @@
 """Sums of products, kept multiplied out: the algebra behind an equation written as text.
 
 An `Expression` is a sum of numbers times monomials, a monomial a product of powers of atoms, and
-an atom a coefficient, a coordinate, a derivative of one field, or a function of an expression.
-Everything is bounded, so that no text can make it run away.
+an atom a coefficient, a coordinate, the time, a derivative of one field, or a function of an
+expression. Everything is bounded, so that no text can make it run away.
 """
 
 import math
@@ -71,6 +71,11 @@ class Coefficient:
 @dataclass(frozen=True)
 class Coordinate:
     axis: int
+
+
+@dataclass(frozen=True)
+class Time:
+    """The time t."""
 
 
 @dataclass(frozen=True)
@@ -146,7 +151,7 @@ class Group:
         return len(self.argument.monomials) == 1
 
 
-Atom = Pi | Imaginary | Coefficient | Coordinate | FieldDerivative | Function | Group
+Atom = Pi | Imaginary | Coefficient | Coordinate | Time | FieldDerivative | Function | Group
 Monomial = tuple[tuple[Atom, Exponent], ...]
 
 
@@ -302,6 +307,8 @@ def _atom_key(atom: Atom) -> tuple:
             return (1, name)
         case Coordinate(axis):
             return (2, axis)
+        case Time():
+            return (2, len("xyz"))
         case Group(argument):
             return (3, _expression_key(argument))
         case FieldDerivative(field, index, laplacians, inverses):
@@ -368,6 +375,10 @@ def is_complex(expression: Expression) -> bool:
 
 def _is_imaginary(monomial: Monomial) -> bool:
     return any(isinstance(atom, Imaginary) for atom, _ in monomial)
+
+
+def uses_time(expression: Expression) -> bool:
+    return any(isinstance(atom, Time) for atom in atoms(expression))
 
 
 def coefficient_names(items: Iterable[Atom]) -> tuple[str, ...]:

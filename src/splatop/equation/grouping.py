@@ -15,12 +15,14 @@ from .expression import (
     FieldDerivative,
     Function,
     Monomial,
+    Time,
     atoms,
     check_exponent,
     coefficient_names,
     degree,
     monomial_atoms,
     uses_fields,
+    uses_time,
 )
 from .terms import Term
 from .values import field_value
@@ -78,6 +80,24 @@ class ExpressionTerm(Term):
             for piece in self.pieces
             for side in piece
             for atom in atoms(side)
+        )
+
+    @property
+    def uses_time(self) -> bool:
+        return any(uses_time(side) for piece in self.pieces for side in piece)
+
+    @property
+    def rates(self) -> frozenset[str]:
+        return frozenset(
+            atom.name
+            for piece in self.pieces
+            for side in piece
+            for function in atoms(side)
+            if isinstance(function, Function)
+            for monomial, _ in function.argument.monomials
+            if any(isinstance(factor, Time) for factor, _ in monomial)
+            for atom, _ in monomial
+            if isinstance(atom, Coefficient)
         )
 
     def placed_at(self, origin):
@@ -228,7 +248,7 @@ def kind(monomial: Monomial) -> str:
     """The conventional name of what a product of derivatives stands for."""
     operands = [atom for atom in monomial_atoms(monomial) if isinstance(atom, FieldDerivative)]
     if not operands:
-        varies = any(isinstance(atom, Coordinate) for atom in monomial_atoms(monomial))
+        varies = any(isinstance(atom, Coordinate | Time) for atom in monomial_atoms(monomial))
         return "forcing" if varies else "constant"
     slopes = [atom for atom in operands if not atom.is_value]
     order = max((atom.order for atom in operands if not atom.inverses), default=-1)

@@ -22,6 +22,7 @@ from .expression import (
     FieldDerivative,
     Imaginary,
     Pi,
+    Time,
     atoms,
     conjugate,
     simplest,
@@ -209,11 +210,11 @@ class Parser:
         if meaning(name) == "a coordinate":
             return Expression.atom(Coordinate(self.axis(name, token)))
         if name == "t":
-            raise self.error("expected an equation that does not depend on the time t", token)
+            return Expression.atom(Time())
         if meaning(name):
             raise self.error(f"{name} is a function, expected its arguments: {name}(...)", token)
         if self.coefficients is not None and name not in self.coefficients:
-            valid = (*self.coefficients, *self.fields, *AXES[: self.dims], "pi")
+            valid = (*self.coefficients, *self.fields, *AXES[: self.dims], "t", "pi")
             raise self.error(unknown_name("name", name, valid), token)
         return Expression.atom(Coefficient(name))
 

@@ -18,6 +18,7 @@ from .expression import (
     Imaginary,
     Monomial,
     Pi,
+    Time,
 )
 from .grouping import ExpressionTerm
 from .text import PartialEquation
@@ -187,6 +188,8 @@ class _Text(_Style):
                 return name
             case Coordinate(axis):
                 return AXES[axis]
+            case Time():
+                return "t"
             case Group(argument):
                 return f"({self.sum(argument)})"
             case Function(name, argument):
@@ -251,6 +254,8 @@ class _Latex(_Style):
                 return _symbol(name)
             case Coordinate(axis):
                 return AXES[axis]
+            case Time():
+                return "t"
             case Group(argument):
                 return self.brackets(self.sum(argument))
             case Function("sqrt", argument):

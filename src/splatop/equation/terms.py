@@ -43,6 +43,16 @@ class Term(eqx.Module):
         """Coefficients that the parts themselves depend on."""
         return ()
 
+    @property
+    def uses_time(self) -> bool:
+        """Whether the term changes in time by itself."""
+        return False
+
+    @property
+    def rates(self) -> frozenset[str]:
+        """Coefficients that multiply the time inside a function, such as a frequency."""
+        return frozenset()
+
     def placed_at(self, origin: tuple[float, ...]) -> "Term":
         """The term on a box that begins at `origin`: itself, unless it uses coordinates."""
         return self

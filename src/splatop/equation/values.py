@@ -10,7 +10,7 @@ from jaxtyping import Array, Float
 
 from ..errors import SplatopError
 from ..jets import Jet
-from ..stepper import Coefficients
+from ..stepper import TIME, Coefficients
 from .expression import (
     Atom,
     Coefficient,
@@ -22,6 +22,7 @@ from .expression import (
     Group,
     Monomial,
     Pi,
+    Time,
     atoms,
 )
 
@@ -87,7 +88,9 @@ def _on_host(value: Any) -> bool:
 
 def constant_value(expression: Expression) -> float | None:
     """The number that an expression of numbers and pi stands for; None if it holds names."""
-    if any(isinstance(a, Coefficient | Coordinate | FieldDerivative) for a in atoms(expression)):
+    if any(
+        isinstance(a, Coefficient | Coordinate | Time | FieldDerivative) for a in atoms(expression)
+    ):
         return None
     try:
         return float(np.real(evaluate(expression, lambda atom: np.nan)))
@@ -106,6 +109,8 @@ def field_value(
         match atom:
             case Coefficient(name):
                 return jnp.asarray(coefficient(coefficients, name), dtype)
+            case Time():
+                return jnp.asarray(time(coefficients), dtype)
             case Coordinate(axis):
                 return coordinates[axis]
             case FieldDerivative(field):
@@ -124,3 +129,14 @@ def coefficient(coefficients: Coefficients, name: str) -> Any:
             f": give {name}, or identify it from data"
         )
     return coefficients[name]
+
+
+def time(coefficients: Coefficients) -> Any:
+    """What time it is, which steppers find among the coefficients."""
+    if TIME not in coefficients:
+        raise SplatopError(
+            "expected to know the time, because t stands in the equation or at an edge, got "
+            f"{', '.join(coefficients) or 'no values'}: give the time at which the first state is "
+            "(t0, --t0)"
+        )
+    return coefficients[TIME]

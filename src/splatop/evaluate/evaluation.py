@@ -16,7 +16,7 @@ from ..ensemble import Ensemble
 from ..errors import SplatopError, unknown_name
 from ..model import Model
 from ..spectral import Field
-from ..stepper import Coefficients, Stepper
+from ..stepper import INTERVAL, Coefficients, Stepper, at_step, course
 from ..threads import one_blas_thread
 from .averages import Record, ReferenceRange, summarise
 from .coefficients import all_identified_coefficients
@@ -128,14 +128,19 @@ def check_model_fits(model: Model, trajectories: Trajectories) -> None:
     wanted = {"dimensions": spec.dims, "channels": len(spec.fields)}
     held = {"dimensions": grid.dims, "channels": len(trajectories.fields)}
     if wanted == held:
-        wanted = {"side lengths": spec.lengths, "time step": spec.dt}
+        wanted = {"side lengths": spec.lengths}
         held = {"side lengths": grid.lengths, "time step": trajectories.dt}
+        if not spec.intervals:
+            wanted["time step"] = spec.dt
+            _check_even(model, trajectories)
     for what, expected in wanted.items():
         if not np.allclose(expected, held[what]):
             raise SplatopError(
                 f"expected data with the {what} of the model, {expected}, got {held[what]} in "
                 f"{trajectories.source}: evaluate on data of the same problem"
             )
+    if model.physics is not None:
+        trajectories.check_clock(model.physics.equation)
     spec.check_edges(trajectories)
     spec.check_origin(grid, trajectories.source)
     benchmark = trajectories.attributes.get("benchmark")
@@ -146,20 +151,33 @@ def check_model_fits(model: Model, trajectories: Trajectories) -> None:
         )
 
 
+def _check_even(model: Model, trajectories: Trajectories) -> None:
+    if not trajectories.even and model.spec.kind != "physics":
+        raise SplatopError(
+            f"expected frames {model.spec.dt:g} apart, which is what the operator was trained for, "
+            f"got uneven ones in {trajectories.source}: train on uneven frames, or evaluate the "
+            "physics alone"
+        )
+
+
 def _roll_out(
     model: Model, trajectories: Trajectories, index: int, steps: int, record: Record
 ) -> None:
     coefficients = _complete(model, record.estimated[index])
+    if model.spec.intervals:
+        coefficients = {INTERVAL: trajectories.dt, **coefficients}
+    times = trajectories.when(0, steps + 1)
     first = trajectories.window(index, 0, 1)[0]
     u, parts = jnp.asarray(first), []
     for start, count in _chunks(trajectories, 1, steps + 1):
         states = jnp.asarray(trajectories.window(index, start, count))
-        u, statistics = _advance(
-            model.stepper, u, states, coefficients, (trajectories.domain, trajectories.grid.layout)
-        )
+        own = {**coefficients, **_part_of(times, start - 1, count)}
+        place = trajectories.domain, trajectories.grid.layout
+        u, statistics = _advance(model.stepper, u, states, own, place)
         parts.append(jax.tree.map(np.asarray, statistics))
     if isinstance(model.stepper, Ensemble):
-        _roll_out_members(model.stepper, trajectories, index, steps, coefficients, record.spread)
+        own = {**coefficients, **times}
+        _roll_out_members(model.stepper, trajectories, index, steps, own, record.spread)
     statistics = jax.tree.map(lambda *a: np.concatenate(a), *parts)
     zero = np.flatnonzero(statistics.reference == 0)
     if len(zero):
@@ -183,7 +201,8 @@ def _roll_out_members(
     states, errors, spreads = jnp.broadcast_to(first, (stepper.count, *first.shape)), [], []
     for start, count in _chunks(trajectories, 1, steps + 1):
         truth = jnp.asarray(trajectories.window(index, start, count))
-        states, error, apart = advance_members(stepper, states, truth, coefficients)
+        changing = course(stepper, coefficients, count, first=start - 1)
+        states, error, apart = advance_members(stepper, states, truth, coefficients, changing)
         errors.append(error)
         spreads.append(apart)
     spread.add(np.concatenate(errors), np.concatenate(spreads))
@@ -198,8 +217,10 @@ def _advance(
 ) -> tuple[Field, FrameStatistics]:
     """One call for each step: in a compiled loop XLA's convolutions are far slower on CPUs."""
     every = []
-    for truth in reference:
-        u, statistics = _step(stepper, u, truth, coefficients, place)
+    changing = course(stepper, coefficients, len(reference))
+    for n, truth in enumerate(reference):
+        now = {**coefficients, **at_step(changing, n)}
+        u, statistics = _step(stepper, u, truth, now, place)
         every.append(statistics)
     return u, jax.tree.map(lambda *values: np.stack(values), *every)
 
@@ -230,6 +251,10 @@ def _complete(model: Model, own: Mapping[str, float]) -> Coefficients:
     return {**model.spec.coefficients, **{k: jnp.asarray(v, jnp.float32) for k, v in own.items()}}
 
 
+def _part_of(times: Mapping[str, np.ndarray], first: int, count: int) -> dict[str, np.ndarray]:
+    return {name: values[first : first + count] for name, values in times.items()}
+
+
 def _measured(
     name: str,
     model: Model,
@@ -241,7 +266,9 @@ def _measured(
     metrics = summarise(name, model, trajectories, record, reference)
     if "cost" in also:
         first = jnp.asarray(trajectories.window(0, 0, 1)[0])
-        cost = step_cost(model.stepper, first, _complete(model, record.estimated[0]))
+        now = model.complete(_complete(model, record.estimated[0]))
+        now |= at_step(trajectories.when(), 0)
+        cost = step_cost(model.stepper, first, now)
         metrics = replace(metrics, cost_ms_per_step=cost)
     if "representation" in also and model.physics is not None and model.spec.numerics is not None:
         found = describe_representation(

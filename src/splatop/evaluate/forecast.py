@@ -1,6 +1,7 @@
 """Rollouts written to a file: what a model predicts from the first state of each trajectory."""
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
+from functools import partial
 from pathlib import Path
 
 import jax.numpy as jnp
@@ -11,6 +12,8 @@ from ..data import Trajectories, open_trajectories
 from ..data.well_writer import Layout, writing
 from ..errors import SplatopError
 from ..model import Model
+from ..model.timetable import Timetable
+from ..stepper import Coefficients
 from ..threads import one_blas_thread
 from .coefficients import identified_coefficients
 from .evaluation import check_model_fits
@@ -25,24 +28,32 @@ def forecast(
     data: str | Path | Trajectories,
     out: str | Path,
     *,
-    steps: int,
+    steps: int | None = None,
+    times: Sequence[float] | None = None,
     trajectories: int | None = None,
     progress: Callable[[Iterable[int]], Iterable[int]] = lambda items: items,
 ) -> int:
-    """Write the start and the `steps` predicted frames of each trajectory; return how many."""
-    if steps < 1:
+    """Write the start and the `steps` predicted frames of each trajectory, or those at `times`;
+    return how many."""
+    if (steps is None) == (times is None):
+        raise SplatopError("expected either a number of steps or times to predict, got not one")
+    if steps is not None and steps < 1:
         raise SplatopError(f"expected at least one step, got {steps}")
     if trajectories is not None and trajectories < 1:
         raise SplatopError(f"expected at least one trajectory, got {trajectories}")
     with data if isinstance(data, Trajectories) else open_trajectories(data) as source:
         check_model_fits(model, source)
+        begins = 0.0 if source.times is None else float(source.times[0])
+        if times is None:
+            times = begins + model.spec.dt * np.arange(1, (steps or 0) + 1)
+        plan = model.timetable(times, t0=begins)
         count = min(trajectories or source.trajectories, source.trajectories)
         own = [identified_coefficients(model, source, b) for b in range(count)]
         names = own[0] if own else {}
         layout = Layout(
-            (count, steps + 1, *source.shape[2:]),
+            (count, len(times) + 1, *source.shape[2:]),
             source.grid,
-            source.dt,
+            model.spec.dt,
             source.fields,
             {
                 **{k: np.full(count, v) for k, v in model.spec.coefficients.items()},
@@ -50,33 +61,38 @@ def forecast(
             },
             {"predicted_by": model.spec.kind, "splatop_version": __version__},
             source.domain,
+            np.concatenate([[begins], times]),
         )
         with writing(out, layout) as write:
             for b in progress(range(count)):
-                state = source.window(b, 0, 1)
-                write(b, 0, state)
-                for begin in range(0, steps, _CHUNK):
-                    ahead = min(_CHUNK, steps - begin)
-                    frames = np.asarray(
-                        model.rollout(jnp.asarray(state[-1]), steps=ahead, coefficients=own[b])
-                    )
-                    if not np.isfinite(frames).all():
-                        bad = (
-                            begin
-                            + 1
-                            + int(
-                                np.argmin(
-                                    np.isfinite(frames)
-                                    .all(axis=(1, 2))
-                                    .reshape(ahead, -1)
-                                    .all(axis=1)
-                                )
-                            )
-                        )
-                        raise SplatopError(
-                            f"the rollout of trajectory {b} diverged at step {bad}: "
-                            "ask for fewer steps, or train with more substeps"
-                        )
-                    write(b, begin + 1, frames)
-                    state = frames
+                write(b, 0, source.window(b, 0, 1))
+                _predict(model, source.window(b, 0, 1)[0], own[b], plan, partial(write, b), b)
     return count
+
+
+def _predict(
+    model: Model,
+    state: np.ndarray,
+    own: Coefficients,
+    plan: Timetable,
+    write: Callable[[int, np.ndarray], None],
+    trajectory: int,
+) -> None:
+    """Write the frames that are asked for, chunk by chunk."""
+    for begin in range(0, plan.steps, _CHUNK):
+        ahead = min(_CHUNK, plan.steps - begin)
+        when = {name: jnp.asarray(v[begin : begin + ahead]) for name, v in plan.when.items()}
+        frames = np.asarray(
+            model.rollout(jnp.asarray(state), steps=ahead, coefficients={**own, **when})
+        )
+        finite = np.isfinite(frames).reshape(ahead, -1).all(axis=1)
+        if not finite.all():
+            raise SplatopError(
+                f"the rollout of trajectory {trajectory} diverged at step "
+                f"{begin + 1 + int(np.argmin(finite))}: ask for fewer steps, or train with more "
+                "substeps"
+            )
+        inside = (plan.asked >= begin) & (plan.asked < begin + ahead)
+        if inside.any():
+            write(1 + int(np.argmax(inside)), frames[plan.asked[inside] - begin])
+        state = frames[-1]

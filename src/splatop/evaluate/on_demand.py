@@ -49,6 +49,7 @@ class ReferenceTrajectories(Trajectories):
         self.benchmark, self.split, self.seed = benchmark, split, seed
         self.grid, self.dt, self.fields = benchmark.grid, benchmark.dt, benchmark.fields
         self.frames = steps + 1
+        self.times = self.dt * np.arange(self.frames)
         with jax.enable_x64(False):
             drawn = [
                 draw_coefficients(benchmark, trajectory_keys(seed, split, index)[0])
@@ -112,7 +113,7 @@ class SomeTrajectories(Trajectories):
         self.coefficients = {
             name: values[list(indices)] for name, values in whole.coefficients.items()
         }
-        self.attributes, self.domain = whole.attributes, whole.domain
+        self.attributes, self.domain, self.times = whole.attributes, whole.domain, whole.times
 
     def read(self, trajectory: int, start: int, frames: int) -> np.ndarray:
         """Frames `(frames, C, *N)` of one of the chosen trajectories."""

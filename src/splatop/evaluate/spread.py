@@ -1,5 +1,6 @@
 """How far the members of an ensemble drift apart, each on a rollout of its own."""
 
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -45,20 +46,23 @@ def advance_members(
     states: Float[Array, "K C *N"],
     reference: Float[Array, "T C *N"],
     coefficients: Coefficients,
+    changing: Mapping[str, Array],
 ) -> tuple[Float[Array, "K C *N"], Float[Array, "T K"], Float[Array, " T"]]:
     """Members after the reference's frames; their errors and their spread at each of them.
 
+    `changing` are the coefficients that differ from step to step, as `stepper.course` has them.
     The spread is the deviation over members, root mean square over the frame; both are relative to
     the reference.
     """
 
-    def step(states, truth):
-        states = stepper.each(states, coefficients)
+    def step(states, at):
+        truth, now = at
+        states = stepper.each(states, {**coefficients, **now})
         size = jnp.sqrt(jnp.mean(truth**2))
         space = tuple(range(1, states.ndim))
         errors = jnp.sqrt(jnp.mean((states - truth) ** 2, axis=space)) / size
         spread = jnp.sqrt(jnp.mean(jnp.var(states, axis=0))) / size
         return states, (errors, spread)
 
-    states, (errors, spread) = jax.lax.scan(step, states, reference)
+    states, (errors, spread) = jax.lax.scan(step, states, (reference, dict(changing)))
     return states, errors, spread

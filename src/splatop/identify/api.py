@@ -49,8 +49,11 @@ def identify(
     unknown: Unknown = None,
     known: Mapping[str, float] | None = None,
     method: str = "auto",
+    t0: float | None = None,
 ) -> Identified:
     """The unknown coefficients of the equation behind frames `(T, C, *N)` a time `dt` apart.
+
+    `t0` is the time of the first frame, which an equation with `t` in it needs.
 
     `unknown` are names (all that are not known), or names with values to start from. Methods:
     "paper" regresses a time difference on the derivatives of `jets` without a filter (appendix E);
@@ -60,9 +63,10 @@ def identify(
     Runs in double precision, whatever the default.
     """
     with jax.enable_x64(True):
-        problem = pose(equation, jets, frames, dt, unknown=unknown, known=known)
+        times = None if t0 is None else t0 + dt * np.arange(len(frames))
+        problem = pose(equation, jets, frames, dt, unknown=unknown, known=known, times=times)
         if problem.pieces == 1 and method != "paper":
-            problem = replace(problem, frames=cut(problem.frames))
+            problem = problem.of(cut)
         return _identify(problem, method)
 
 
@@ -87,6 +91,7 @@ def identify_trajectories(
     lattice fine enough for the data. `known` values are the same for all trajectories or one for
     each. All share one band, and so compiled code.
     """
+    trajectories.check_clock(equation)
     equation = equation.placed_at(trajectories.grid.origin)
     count = trajectories.trajectories
     begin, length = chosen_frames(trajectories, frames, start=start, budget=budget, method=method)
@@ -98,6 +103,9 @@ def identify_trajectories(
     def pieces(i: int) -> np.ndarray:
         return trajectories.windows(np.array([[i, s] for s in begin]), length)
 
+    times = None
+    if trajectories.times is not None:
+        times = trajectories.times[np.asarray(begin)[:, None] + np.arange(length)]
     spectra = [measure(pieces(i).astype(np.float64)) for i in range(count)]
     band = tuple(int(b) for b in np.max([s.band for s in spectra], axis=0))
     jets = jets or lattice_jets(band, trajectories.grid)
@@ -109,7 +117,13 @@ def identify_trajectories(
         }
         with jax.enable_x64(True):
             problem = pose(
-                equation, jets, pieces(i), trajectories.dt, unknown=unknown, known=values
+                equation,
+                jets,
+                pieces(i),
+                trajectories.dt,
+                unknown=unknown,
+                known=values,
+                times=times,
             )
             found.append(_identify(problem.with_band(band), method))
         if progress:
@@ -218,6 +232,14 @@ def _identify(problem: Problem, method: str) -> Identified:
             )
         )
         method = "flow"
+    if method in _LINEAR_METHODS and not problem.even:
+        remarks.append(
+            Remark(
+                f"frames are not evenly spaced, which the {method} method needs: used the flow "
+                "method instead"
+            )
+        )
+        method = "flow"
     if method == "auto":
         method = "trajectory" if problem.noisy and problem.length >= 3 else "flow"
     if problem.length < _LEAST_FRAMES[method]:
@@ -252,7 +274,7 @@ def _attempts(
     order = [method, *(other for other in run if other != method and problem.length >= 3)]
     for one in order:
         yield one, _followed(problem, one, run[one], remarks)
-    if not problem.nonlinear and problem.length >= WEAK_FRAMES:
+    if not problem.nonlinear and problem.length >= WEAK_FRAMES and problem.even:
         remarks.append(
             Remark(
                 "the equation cannot be followed in time at the values that the weak form finds, "
@@ -307,7 +329,7 @@ def _starts(problem: Problem, reduced: Reduced) -> Iterator[np.ndarray]:
     """Where a search may begin, the best guess first."""
     if all(name in problem.starts for name in problem.unknown):
         yield np.array([problem.starts[name] for name in problem.unknown])
-    if not problem.nonlinear and problem.length >= WEAK_FRAMES:
+    if not problem.nonlinear and problem.length >= WEAK_FRAMES and problem.even:
         yield integrate(problem, reduced).x
     yield first_estimate(problem, reduced)
 
@@ -316,14 +338,16 @@ def _resolved_pieces(problem: Problem) -> tuple[Problem, list[Remark]]:
     """The problem without the pieces that the grid does not resolve, if others remain."""
     if not problem.spectrum.unresolved:
         return problem, []
-    pieces = cut(problem.frames, SHORTEST)
+    shorter = problem.of(lambda pieces: cut(pieces, SHORTEST))
+    pieces = shorter.frames
     spectra = [measure(piece[None]) for piece in pieces]
     least = _MUCH_LESS * problem.spectrum.unresolved
     good = [not one.unresolved and one.relative_noise < least for one in spectra]
     if all(good) or not any(good):
         return problem, []
-    frames = pieces[good]
-    return replace(problem, frames=frames, spectrum=measure(frames)), [
+    kept = shorter.of(lambda pieces: pieces[good])
+    frames = kept.frames
+    return replace(kept, spectrum=measure(frames)), [
         Remark(
             f"{(len(pieces) - len(frames)) * frames.shape[1]} of "
             f"{len(pieces) * frames.shape[1]} frames hold scales that the grid does not resolve "

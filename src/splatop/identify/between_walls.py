@@ -13,6 +13,7 @@ import numpy as np
 from ..data import Trajectories
 from ..equation import Equation
 from ..errors import SplatopError
+from ..stepper import TIME
 from ..walls import Galerkin, check_conditions, choose_sizes, wall_space
 from .diagnose import UNRESOLVED, unresolved_text
 from .noise import VISIBLE, share_not_white
@@ -60,69 +61,94 @@ def identify_between_walls(
             f"expected at least {LEAST_FRAMES} successive frames between walls, got {length}: pass "
             "more frames"
         )
+    times = _times(trajectories, begin, length)
     frames = np.stack([trajectories.window(index, int(b), length) for b in begin]).astype(float)
     given = {**known, **unknown}
     notes = []
     with jax.enable_x64(True):
-        rows = _rows(equation, trajectories, frames, given)
+        rows = _rows(equation, trajectories, frames, times, given)
         if rows.unresolved:
-            kept = _resolved(frames, rows)
-            if len(kept):
-                total, frames = frames.shape[0] * length, kept
+            own, kept = _resolved(rows)
+            if kept.any():
+                total = frames.shape[0] * length
+                frames, times = cut(frames, own)[kept], cut(times, own)[kept]
                 left_out = total - frames.shape[0] * frames.shape[1]
                 notes.append(
                     f"{left_out} of {total} frames hold scales that the grid does not resolve and "
                     "were left out"
                 )
-                rows = _rows(equation, trajectories, frames, given)
+                rows = _rows(equation, trajectories, frames, times, given)
         return _solve(rows, dict(unknown), dict(known), frames, notes)
 
 
 def _rows(
-    equation: Equation, trajectories: Trajectories, frames: np.ndarray, given: Mapping[str, float]
+    equation: Equation,
+    trajectories: Trajectories,
+    frames: np.ndarray,
+    times: np.ndarray,
+    given: Mapping[str, float],
 ) -> "_Rows":
-    """The rows of frames `(S, L, C, *N)`, in a space that is fine enough for them."""
+    """The rows of frames `(S, L, C, *N)` at `times` `(S, L)`, in a space fine enough for them."""
     grid, domain = trajectories.grid, trajectories.domain
-    flat = frames.reshape(-1, *frames.shape[2:])
-    few = flat[:: max(1, len(flat) // 24)]
-    sizes = choose_sizes(equation, given, few, domain=domain, grid=grid, tail=_TAIL, level=_LEVEL)
+    sparse = slice(None, None, max(1, times.size // 24))
+    few = frames.reshape(-1, *frames.shape[2:])[sparse]
+    at = {**given, TIME: times.reshape(-1)[sparse]}
+    sizes = choose_sizes(equation, at, few, domain=domain, grid=grid, tail=_TAIL, level=_LEVEL)
     anchors = tuple(size.anchors for size in sizes)
     scheme = Galerkin(equation, wall_space(equation, domain, anchors))
-    return _Rows(scheme, frames, trajectories.dt, grid, given)
+    return _Rows(scheme, frames, times, trajectories.dt, grid, given)
 
 
-def _resolved(frames: np.ndarray, rows: "_Rows") -> np.ndarray:
-    """Pieces `(S, L, C, *N)` of the frames that the grid resolves, as many frames as can be had;
-    none if there are none."""
+def _resolved(rows: "_Rows") -> tuple[int, np.ndarray]:
+    """A length to cut pieces to, and which of these the grid resolves: as many frames as can be
+    had."""
     sizes = np.maximum(rows.sizes, 1e-150)
-    off = np.mean(rows.rest**2, axis=tuple(range(3, frames.ndim))) / sizes**2  # (S, L, C)
+    off = np.mean(rows.rest**2, axis=tuple(range(3, rows.rest.ndim))) / sizes**2  # (S, L, C)
     # The quietest frames tell how much of the rest is noise; the energy of white noise in f numbers
     # varies by sqrt(2/f).
     noise = np.quantile(off, _QUIETEST, axis=(0, 1)) * (1 + 5 * np.sqrt(2 / rows.freedom))
     good = (off <= np.maximum(noise, VISIBLE**2)).all(axis=2)
-    best = frames[:0]
-    length = frames.shape[1]
-    for parts in range(1, length // LEAST_FRAMES + 1):
-        pieces = cut(frames, length // parts)
-        if pieces.shape[1] < LEAST_FRAMES:
-            continue
-        kept = pieces[cut(good, length // parts).all(axis=1)]
-        if kept.shape[0] * kept.shape[1] > best.shape[0] * best.shape[1]:
-            best = kept
-    return best
+    length = good.shape[1]
+    found: list[tuple[int, int, np.ndarray]] = []
+    for own in sorted({length // parts for parts in range(1, length // LEAST_FRAMES + 1)}):
+        pieces = cut(good, own)
+        if pieces.shape[1] >= LEAST_FRAMES:
+            kept = pieces.all(axis=1)
+            found.append((int(kept.sum()) * pieces.shape[1], own, kept))
+    _, own, kept = max(found, key=lambda one: one[:2])
+    return own, kept
+
+
+def _times(trajectories: Trajectories, begin: Sequence[int], length: int) -> np.ndarray:
+    """When the frames of each piece are, `(S, L)`."""
+    if not trajectories.even:
+        raise SplatopError(
+            f"{trajectories.source}: expected evenly spaced frames to identify coefficients from "
+            "between walls, got uneven ones: give the coefficients, or interpolate to even times"
+        )
+    every = trajectories.times
+    if every is None:
+        every = trajectories.dt * np.arange(trajectories.frames)
+    return every[np.asarray(begin)[:, None] + np.arange(length)]
 
 
 class _Rows:
     """One row for each piece, bump and harmonic that is heard: what the equation leaves there."""
 
-    def __init__(self, scheme: Galerkin, frames: np.ndarray, dt: float, grid, given):
-        self.scheme, self.dt = scheme, dt
+    def __init__(
+        self, scheme: Galerkin, frames: np.ndarray, times: np.ndarray, dt: float, grid, given
+    ):
+        self.scheme, self.dt, self.times = scheme, dt, jnp.asarray(times)
         along = grid.fractions()
-        lifted = scheme.lifted(given)
-        enter = jax.jit(jax.vmap(jax.vmap(lambda u: scheme.enter(u, along, lifted))))
-        leave = jax.jit(jax.vmap(jax.vmap(lambda c: scheme.leave(c, along, lifted))))
-        self.numbers = enter(jnp.asarray(frames))  # (pieces, T, C, *R)
-        self.rest = rest = frames - np.asarray(leave(self.numbers))
+        fixed = None if scheme.moving else scheme.lifted(given)
+
+        def lifted(t):
+            return scheme.lifted({**given, TIME: t}) if scheme.moving else fixed
+
+        enter = jax.jit(jax.vmap(jax.vmap(lambda u, t: scheme.enter(u, along, lifted(t)))))
+        leave = jax.jit(jax.vmap(jax.vmap(lambda c, t: scheme.leave(c, along, lifted(t)))))
+        self.numbers = enter(jnp.asarray(frames), self.times)  # (pieces, T, C, *R)
+        self.rest = rest = frames - np.asarray(leave(self.numbers, self.times))
         share = np.prod([r / n for r, n in zip(scheme.space.shape, grid.points, strict=True)])
         axes = (0, 1, *range(3, frames.ndim))
         self.noise = np.sqrt(np.mean(rest**2, axis=axes) / max(1 - share, 0.05))  # per field
@@ -174,9 +200,16 @@ class _Rows:
 
     def _rest(self, numbers, coefficients) -> jax.Array:
         """What the equation leaves, `(rows, harmonics)`, of the numbers of all frames."""
-        lifted = self.scheme.lifted(coefficients)
+        fixed = None if self.scheme.moving else self.scheme.lifted(coefficients)
+
+        def rate(at):
+            c, t = at
+            now = {**coefficients, TIME: t}
+            lifted = self.scheme.lifted(now) if self.scheme.moving else fixed
+            return self.scheme.tendency(c, now, lifted)
+
         flat = numbers.reshape(-1, *numbers.shape[2:])
-        rates = jax.lax.map(lambda c: self.scheme.tendency(c, coefficients, lifted), flat)
+        rates = jax.lax.map(rate, (flat, self.times.reshape(-1)))
         rest = -self._against(numbers, self.slope) - self._against(
             rates.reshape(numbers.shape), self.bump
         )

@@ -9,7 +9,7 @@ from ..equation import Equation
 from ..errors import SplatopError
 from ..jets import JetProvider
 from ..spectral import Field
-from ..stepper import Coefficients
+from ..stepper import TIME, Coefficients
 from .problem import Problem, Reduced
 
 # A column below what noise of this relative size would give is rounding, not signal.
@@ -58,12 +58,11 @@ def acting_parts(problem: Problem, reduced: Reduced) -> dict[str, np.ndarray]:
     """
     pieces, length = reduced.states.shape[:2]
     u = reduced.states[pieces // 2, length // 2]
+    given = {**problem.given, TIME: jnp.asarray(problem.times[pieces // 2, length // 2])}
     deviation = np.std(u, axis=tuple(range(1, u.ndim)), keepdims=True)
     speck = _ROUNDING * deviation * np.random.default_rng(0).standard_normal(u.shape)
     still, moved = (
-        columns_of(
-            problem.equation, reduced.jets, jnp.asarray(state), problem.unknown, problem.given
-        ).parts
+        columns_of(problem.equation, reduced.jets, jnp.asarray(state), problem.unknown, given).parts
         for state in (u, u + speck)
     )
     acting = {}

@@ -90,10 +90,12 @@ def _linearise(
         for pairs in (reduced.states[:, :-1], reduced.states[:, 1:])
     )
 
+    when = {name: jnp.asarray(values).reshape(-1) for name, values in reduced.when.items()}
+
     def predict(x):
         coefficients = named(steps.unknown, x, known)
         advance = propagator(equation, reduced, coefficients, steps.dt, steps.substeps)
-        return reduced.weigh(jax.vmap(advance)(before))
+        return reduced.weigh(jax.vmap(advance)(before, when))
 
     predicted = predict(x)
     columns = jax.vmap(lambda direction: jax.jvp(predict, (x,), (direction,))[1])(jnp.eye(len(x)))

@@ -1,7 +1,7 @@
 """The question that identification answers: its parts, checked."""
 
 import math
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -11,6 +11,7 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array
 
+from ..data.times import is_even, unknown_time
 from ..equation import Equation
 from ..errors import SplatopError, check_finite, unknown_name
 from ..etdrk4 import Scheme
@@ -18,6 +19,7 @@ from ..grid import Grid
 from ..jets import JetProvider
 from ..physics import EmbeddedPhysics
 from ..spectral import BoxFilter
+from ..stepper import INTERVAL, TIME
 from .noise import Spectrum, measure, project
 
 # Above this relative noise, frames are not compared with one another.
@@ -30,7 +32,8 @@ Unknown = Iterable[str] | Mapping[str, float] | None
 class Problem:
     """Frames a time `dt` apart, and what is known of the equation behind them.
 
-    `frames` are `(S, L, C, *N)`: S pieces of L successive frames, all of one trajectory. `starts`
+    `frames` are `(S, L, C, *N)`: S pieces of L successive frames, all of one trajectory, at the
+    `times` `(S, L)`, which need not be even. `starts`
     are first guesses that the user gave. `precision` is the rounding of the data type that the
     frames came in.
     """
@@ -38,6 +41,7 @@ class Problem:
     equation: Equation
     jets: JetProvider
     frames: np.ndarray
+    times: np.ndarray
     dt: float
     unknown: tuple[str, ...]
     known: dict[str, float]
@@ -74,6 +78,15 @@ class Problem:
         inner = {name for term in self.equation.terms for name in term.inner_coefficients}
         return tuple(name for name in self.unknown if name in inner)
 
+    @property
+    def even(self) -> bool:
+        """Whether all frames of a piece are equally far apart."""
+        return all(is_even(times) for times in self.times)
+
+    def of(self, choose: Callable[[np.ndarray], np.ndarray]) -> "Problem":
+        """The problem of other pieces, cut from these: `choose` takes `(S, L, ...)`."""
+        return replace(self, frames=choose(self.frames), times=choose(self.times))
+
     def with_band(self, band: tuple[int, ...]) -> "Problem":
         return replace(self, spectrum=replace(self.spectrum, band=band))
 
@@ -92,6 +105,8 @@ class Reduced(eqx.Module):
     """
 
     states: np.ndarray
+    times: np.ndarray
+    intervals: np.ndarray | None  # between the frames of a piece, where they differ
     weights: np.ndarray
     jets: JetProvider
     scheme: Scheme | None
@@ -101,6 +116,19 @@ class Reduced(eqx.Module):
     @property
     def points(self) -> tuple[int, ...]:
         return tuple(self.states.shape[3:])
+
+    @property
+    def when(self) -> dict[str, Any]:
+        """When each step from frame to frame begins, `(S, L - 1)`, and how long it is where that
+        differs."""
+        found = {TIME: self.times[:, :-1]}
+        return found if self.intervals is None else {**found, INTERVAL: self.intervals}
+
+    def of(self, choose: Callable[[np.ndarray], np.ndarray]) -> "Reduced":
+        """The same of other pieces, cut from these."""
+        times = choose(self.times)
+        intervals = None if self.intervals is None else np.diff(times, axis=1)
+        return replace(self, states=choose(self.states), times=times, intervals=intervals)
 
     @property
     def freedom(self) -> int:
@@ -134,10 +162,11 @@ def pose(
     *,
     unknown: Unknown = None,
     known: Mapping[str, float] | None = None,
+    times: np.ndarray | None = None,
 ) -> Problem:
     """The problem, or an error that says what is wrong with it.
 
-    `frames` are `(T, C, *N)`, or pieces of them `(S, L, C, *N)`.
+    `frames` are `(T, C, *N)`, or pieces of them `(S, L, C, *N)`, at the `times` `(T)` or `(S, L)`.
     """
     precision = np.finfo(np.result_type(frames, np.float16)).eps
     frames = np.asarray(frames, np.float64)
@@ -156,6 +185,10 @@ def pose(
         )
     check_finite(frames, "frames")
     frames = frames.reshape(-1, *frames.shape[-dims - 2 :])
+    if times is None and equation.uses_time:
+        raise unknown_time("the frames")
+    if times is None:
+        times = np.broadcast_to(dt * np.arange(frames.shape[1]), frames.shape[:2])
     if np.ptp(frames) == 0:
         raise SplatopError(
             "expected frames that vary in space or time, got one constant value: "
@@ -167,6 +200,7 @@ def pose(
         equation,
         jets,
         frames,
+        np.asarray(times, float).reshape(frames.shape[:2]),
         float(dt),
         unknown=names,
         known=given,
@@ -197,6 +231,8 @@ def reduce(problem: Problem, *, margin: float | None = None) -> Reduced:
     )
     return Reduced(
         project(problem.frames, band, points),
+        problem.times,
+        None if problem.even else np.diff(problem.times, axis=1),
         1 / np.where(problem.spectrum.scale > 0, problem.spectrum.scale, 1.0),
         double(jets),
         Scheme(problem.equation, Grid(points, full.lengths), band) if jets.is_spectral else None,

@@ -13,12 +13,14 @@ from jaxtyping import Array, Float
 from ..equation import Equation
 from ..physics import EmbeddedPhysics
 from ..spectral import Field
-from ..stepper import Coefficients
+from ..stepper import INTERVAL, Coefficients, interval_of
 from .problem import Problem, Reduced
 
 # Error in time over one frame, relative to the change; and the most substeps spent on it.
 _TIME_TOLERANCE = 1e-6
 _MOST_SUBSTEPS = 256
+# What is known of when a step begins, of equations that are the same at all times.
+_ALWAYS: Coefficients = {}
 # Frames on which it is measured.
 _SAMPLED = 8
 
@@ -39,6 +41,9 @@ def steps_for(problem: Problem, reduced: Reduced, x: np.ndarray) -> Steps | None
     pieces = reduced.states[:, : max(1, reduced.states.shape[1] - 1)]
     flat = pieces.reshape(-1, *pieces.shape[2:])
     which = np.unique(np.linspace(0, len(flat) - 1, _SAMPLED).astype(int))
+    if reduced.intervals is not None:  # the longest decides
+        which = np.unique([*which, int(np.argmax(reduced.intervals))])
+    when = {name: values.reshape(-1)[which] for name, values in reduced.when.items()}
     tolerance = max(_TIME_TOLERANCE, 0.01 * problem.spectrum.relative_noise)
 
     def frame(substeps: int) -> np.ndarray:
@@ -48,7 +53,7 @@ def steps_for(problem: Problem, reduced: Reduced, x: np.ndarray) -> Steps | None
                 reduced,
                 jnp.asarray(x),
                 problem.given,
-                (problem.unknown, problem.dt, flat[which], jnp.asarray(substeps)),
+                (problem.unknown, problem.dt, flat[which], when, jnp.asarray(substeps)),
             )
         )
 
@@ -77,23 +82,31 @@ def propagator(
     coefficients: Coefficients,
     dt: float,
     substeps: int | Array,
-) -> Callable[[Field], Field]:
-    """The map from one frame to the next."""
+) -> Callable[..., Field]:
+    """The map from one frame to the next, of a state and when it is."""
     scheme = reduced.scheme
     if scheme is None:
         physics = EmbeddedPhysics(equation=equation, jets=reduced.jets, dt=dt, working_grid=False)
-        return lambda u: physics.advance(u, coefficients, substeps=substeps)
-    tables = jax.tree.map(jnp.asarray, scheme.tables(dt / substeps, coefficients))
-    return lambda u: scheme.advance(u, tables, coefficients, substeps)
+        return lambda u, now=_ALWAYS: physics.advance(u, {**coefficients, **now}, substeps=substeps)
+    usual = jax.tree.map(jnp.asarray, scheme.tables(dt / substeps, coefficients))
+
+    def advance(u: Field, now: Coefficients = _ALWAYS) -> Field:
+        step, tables = dt / substeps, usual
+        if INTERVAL in now:
+            step = interval_of(now, dt) / substeps
+            tables = jax.tree.map(jnp.asarray, scheme.tables(step, coefficients))
+        return scheme.advance(u, tables, {**coefficients, **now}, substeps, step)
+
+    return advance
 
 
 @eqx.filter_jit
 def _one_frame(
     equation: Equation, reduced: Reduced, x: Float[Array, " p"], known: Coefficients, at
 ) -> Array:
-    unknown, dt, states, substeps = at
+    unknown, dt, states, when, substeps = at
     advance = propagator(equation, reduced, named(unknown, x, known), dt, substeps)
-    return jax.vmap(advance)(jnp.asarray(states))
+    return jax.vmap(advance)(jnp.asarray(states), when)
 
 
 def described(problem: Problem, x: np.ndarray) -> str:

@@ -9,10 +9,11 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Float
 
+from ..data.times import is_even
 from ..equation import Equation
 from ..errors import SplatopError
-from ..stepper import Coefficients
-from .columns import columns_of
+from ..stepper import TIME, Coefficients
+from .columns import Columns, columns_of
 from .problem import Problem, Reduced
 from .propagate import named
 from .regression import PAPER_FRAMES, central_difference
@@ -22,11 +23,14 @@ from .uncertainty import levenberg_marquardt, solve
 _MAGNITUDES = 10.0 ** np.arange(-3, 2.01, 0.5)
 _MOST_STARTS = 600
 _REFINED = 4
+# Moments looked at where the equation depends on time.
+_MOMENTS = 48
 
 
 def first_estimate(problem: Problem, reduced: Reduced) -> np.ndarray:
-    """Minimises `‖∂u/∂t - F(u; λ)‖` at the middle of the window."""
-    centre, slope = centre_and_slope(reduced.states[problem.pieces // 2], problem.dt)
+    """Minimises `‖∂u/∂t - F(u; λ)‖` at the middle of the window, or at several moments where the
+    equation depends on time."""
+    window = _windows(problem, reduced)
 
     def linearise(x: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         residual, columns = _linearise(
@@ -34,12 +38,12 @@ def first_estimate(problem: Problem, reduced: Reduced) -> np.ndarray:
             reduced,
             jnp.asarray(x),
             problem.given,
-            (problem.unknown, centre, slope),
+            (problem.unknown, *window),
         )
         return np.asarray(residual).ravel(), np.asarray(columns).reshape(len(x), -1)
 
     best, least = None, np.inf
-    for start in _starts(problem, reduced, centre, slope):
+    for start in _starts(problem, reduced, window):
         x, residual, _ = levenberg_marquardt(linearise, start)
         if residual @ residual < least:
             best, least = x, residual @ residual
@@ -51,28 +55,58 @@ def first_estimate(problem: Problem, reduced: Reduced) -> np.ndarray:
     return best
 
 
-def centre_and_slope(states: np.ndarray, dt: float) -> tuple[np.ndarray, np.ndarray]:
-    """A state in the middle of the window and its time derivative, from seven frames at most."""
-    frames = min(len(states), PAPER_FRAMES)
-    if frames == 2:
-        return (states[0] + states[1]) / 2, (states[1] - states[0]) / dt
-    frames -= 1 - frames % 2
-    first = (len(states) - frames) // 2
-    window = states[first : first + frames]
-    slope = np.tensordot(central_difference(frames), window, axes=1) / dt
-    return window[frames // 2], slope
+# States `(m, C, *M)`, their time derivatives, and the times `(m,)` at which they are.
+Window = tuple[np.ndarray, np.ndarray, np.ndarray]
 
 
-def _starts(
-    problem: Problem, reduced: Reduced, centre: np.ndarray, slope: np.ndarray
-) -> list[np.ndarray]:
+def _windows(problem: Problem, reduced: Reduced) -> Window:
+    """States in the middle of seven frames at most: of one piece, or of all where what happens
+    depends on when."""
+    pieces, length = reduced.states.shape[:2]
+    width = min(length, PAPER_FRAMES)
+    if width > 2:
+        width -= 1 - width % 2
+    which = [(pieces // 2, (length - width) // 2)]
+    if problem.equation.uses_time:
+        every = [(s, first) for s in range(pieces) for first in range(length - width + 1)]
+        chosen = np.linspace(0, len(every) - 1, min(_MOMENTS, len(every))).astype(int)
+        which = [every[i] for i in np.unique(chosen)]
+    found = [
+        centre_and_slope(states[first : first + width], times[first : first + width])
+        for states, times, first in ((reduced.states[s], problem.times[s], f) for s, f in which)
+    ]
+    return tuple(np.stack(part) for part in zip(*found, strict=True))  # type: ignore[return-value]
+
+
+def centre_and_slope(
+    states: np.ndarray, times: np.ndarray
+) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """The state in the middle of an odd number of frames, or between two, its time derivative, and
+    when it is."""
+    if len(states) == 2:
+        slope = (states[1] - states[0]) / (times[1] - times[0])
+        return (states[0] + states[1]) / 2, slope, np.asarray(np.mean(times))
+    middle = len(states) // 2
+    scale = (times[-1] - times[0]) / (len(times) - 1)
+    if is_even(times):
+        weights = central_difference(len(states))
+    else:  # exact for polynomials through all frames
+        powers = np.vander((times - times[middle]) / scale, increasing=True).T
+        weights = np.linalg.solve(powers, np.eye(len(states))[1])
+    slope = np.tensordot(weights, states, axes=1) / scale
+    return states[middle], slope, np.asarray(times[middle])
+
+
+def _starts(problem: Problem, reduced: Reduced, window: Window) -> list[np.ndarray]:
     """Where to begin: zero for linear unknowns, the best of many values for the others."""
     searched = [name for name in problem.nonlinear if name not in problem.starts]
     given = np.array([problem.starts.get(name, 0.0) for name in problem.unknown])
     if not searched:
         return [given]
-    values = np.concatenate([_MAGNITUDES, -_MAGNITUDES])
-    trials = list(itertools.islice(itertools.product(values, repeat=len(searched)), 200_000))
+    usual = np.concatenate([_MAGNITUDES, -_MAGNITUDES])
+    rates = problem.equation.rates
+    values = [_frequencies(problem) if name in rates else usual for name in searched]
+    trials = list(itertools.islice(itertools.product(*values), 200_000))
     if len(trials) > _MOST_STARTS:
         chosen = np.random.default_rng(0).choice(len(trials), _MOST_STARTS, replace=False)
         trials = [trials[i] for i in chosen]
@@ -81,9 +115,17 @@ def _starts(
     for trial in trials:
         tried = dict(zip(searched, map(float, trial), strict=True))
         at = {**problem.known, **problem.starts, **tried}
-        rated.append(_rate(problem, reduced, linear, at, (centre, slope)))
+        rated.append(_rate(problem, reduced, linear, at, window))
     rated.sort(key=lambda one: one[0])
     return [x for error, x in rated[:_REFINED] if np.isfinite(error)]
+
+
+def _frequencies(problem: Problem) -> np.ndarray:
+    """Where to look for a coefficient that multiplies the time: so close that between two of them
+    no phase turns by more than a quarter, and up to what frames can tell apart."""
+    span = float(np.ptp(problem.times))
+    gap = float(np.median(np.diff(problem.times, axis=1)))
+    return np.pi / (2 * span) * np.arange(1, 2 + min(int(2 * span / gap), _MOST_STARTS // 2))
 
 
 def _rate(
@@ -91,16 +133,18 @@ def _rate(
     reduced: Reduced,
     linear: tuple[str, ...],
     at: dict[str, float],
-    window: tuple[np.ndarray, np.ndarray],
+    window: Window,
 ) -> tuple[float, np.ndarray]:
     """Residual with the linear unknowns solved for, and all values in order."""
-    centre, slope = window
+    centres, slopes, times = window
     traced = {name: jnp.asarray(value) for name, value in at.items()}
-    columns = columns_of(problem.equation, reduced.jets, jnp.asarray(centre), linear, traced)
-    target = reduced.weigh(slope - np.asarray(columns.offset))
+    columns = _all_columns(
+        problem.equation, reduced.jets, (jnp.asarray(centres), jnp.asarray(times)), linear, traced
+    )
+    target = reduced.weigh(slopes - np.asarray(columns.offset))
     values = dict(at)
     if linear and np.isfinite(target).all():
-        matrix = np.stack([reduced.weigh(np.asarray(columns.parts[n]).sum(0)) for n in linear])
+        matrix = np.stack([reduced.weigh(np.asarray(columns.parts[n]).sum(1)) for n in linear])
         if not np.isfinite(matrix).all():
             return np.inf, np.array([])
         beta = solve(matrix, target)
@@ -111,15 +155,25 @@ def _rate(
 
 
 @eqx.filter_jit
+def _all_columns(equation, jets, moments, linear, coefficients) -> Columns:
+    def at(u, t):
+        return columns_of(equation, jets, u, linear, {**coefficients, TIME: t})
+
+    return jax.vmap(at)(*moments)
+
+
+@eqx.filter_jit
 def _linearise(
     equation: Equation, reduced: Reduced, x: Float[Array, " p"], known: Coefficients, settings
 ) -> tuple[Array, Array]:
-    names, centre, slope = settings
-    centre = jnp.asarray(centre)
-    jet = reduced.jets(centre, sorted(equation.derivatives(centre.ndim - 1)))
+    names, centres, slopes, times = settings
+    wanted = sorted(equation.derivatives(centres.ndim - 2))
+    jets = jax.vmap(lambda u: reduced.jets(u, wanted))(jnp.asarray(centres))
 
     def tendency(x):
-        return reduced.weigh(equation(jet, named(names, x, known)))
+        values = named(names, x, known)
+        rates = jax.vmap(lambda jet, t: equation(jet, {**values, TIME: t}))(jets, times)
+        return reduced.weigh(rates)
 
     columns = jax.vmap(lambda direction: jax.jvp(tendency, (x,), (direction,))[1])(jnp.eye(len(x)))
-    return reduced.weigh(slope) - tendency(x), columns
+    return reduced.weigh(slopes) - tendency(x), columns

@@ -138,12 +138,13 @@ def _predict(equation: Equation, reduced: Reduced, known: Coefficients, steps: S
         coefficients = named(steps.unknown, x, known)
         advance = jax.vmap(propagator(equation, reduced, coefficients, steps.dt, steps.substeps))
 
-        def step(u, _):
-            u = advance(u)
+        def step(u, now):
+            u = advance(u, now)
             return u, u
 
         first = jax.vmap(lambda u: reduced.jets.filter(u, reduced.jets.lengths))(states)
-        later = jax.lax.scan(step, first, length=later_frames)[1]
+        when = {name: jnp.asarray(values).T for name, values in reduced.when.items()}
+        later = jax.lax.scan(step, first, when, length=later_frames)[1]
         held = _held(reduced, first)
         return reduced.weigh(jnp.moveaxis(jnp.concatenate([held[None], first[None], later]), 0, 1))
 

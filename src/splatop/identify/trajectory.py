@@ -30,8 +30,8 @@ def fit(problem: Problem, reduced: Reduced, start: np.ndarray, steps: Steps) -> 
     """The coefficients of the trajectories, one for each piece, that come closest to all frames."""
     reduced = replace(_noise_weighted(problem, reduced), restraint=without(reduced))
     length = _followed(problem, reduced, start, steps)
-    reduced = eqx.tree_at(lambda r: r.states, reduced, cut(reduced.states, length))
-    problem = replace(problem, frames=cut(problem.frames, length))
+    reduced = reduced.of(lambda pieces: cut(pieces, length))
+    problem = problem.of(lambda pieces: cut(pieces, length))
     x, states = start, reduced.states[:, 0]
     seen = np.full((), float(problem.length))
     if problem.noisy:

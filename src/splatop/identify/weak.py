@@ -16,7 +16,7 @@ from jaxtyping import Array
 
 from ..equation import Equation
 from ..errors import SplatopError
-from ..stepper import Coefficients
+from ..stepper import TIME, Coefficients
 from .columns import columns_of
 from .problem import Problem, Reduced
 from .uncertainty import Fit, beyond_noise, solve, spread
@@ -100,7 +100,7 @@ def _system(
         reduced,
         jnp.asarray(states),
         problem.given,
-        (problem.unknown, problem.dt, *tests),
+        (problem.unknown, problem.dt, jnp.asarray(problem.times), *tests),
     )
     return np.asarray(columns), np.asarray(target)
 
@@ -109,10 +109,12 @@ def _system(
 def _tested(
     equation: Equation, reduced: Reduced, states: Array, known: Coefficients, tests
 ) -> tuple[Array, Array]:
-    unknown, dt, values, slopes = tests
-    found = jax.vmap(jax.vmap(lambda u: columns_of(equation, reduced.jets, u, unknown, known)))(
-        states
-    )
+    unknown, dt, times, values, slopes = tests
+
+    def at(u, t):
+        return columns_of(equation, reduced.jets, u, unknown, {**known, TIME: t})
+
+    found = jax.vmap(jax.vmap(at))(states, times)
 
     def tested(weights, fields):
         fields = jnp.einsum("wl,sl...->sw...", weights, fields)

@@ -15,8 +15,9 @@ from ..errors import SplatopError, check_field
 from ..operators import parameter_count
 from ..physics import Physics
 from ..spectral import Field
-from ..stepper import Coefficients, Stepper, rollout
+from ..stepper import INTERVAL, Coefficients, Stepper, at_step, course, rollout
 from .spec import ModelSpec
+from .timetable import Timetable, timetable
 
 GivenField = Float[Array | np.ndarray, "C *N"]
 
@@ -70,7 +71,14 @@ class Model(eqx.Module):
                 f"expected values for the coefficients {', '.join(missing)}, which belong to a "
                 "trajectory: identify them from its first frames, or pass them"
             )
+        if self.spec.intervals:
+            given.setdefault(INTERVAL, self.spec.dt)
         return given
+
+    def timetable(self, times: Sequence[float] | np.ndarray, *, t0: float) -> Timetable:
+        """The steps that lead from `t0` to each of the times."""
+        learned = getattr(self.stepper, "network", None) is not None or self.spec.members > 1
+        return timetable(self.spec, times, t0=t0, learned=learned)
 
     def step(self, u: GivenField, coefficients: Coefficients | None = None) -> Field:
         """The state one frame later."""
@@ -85,9 +93,9 @@ class Model(eqx.Module):
         u, own = self._checked(u0), self.complete(coefficients)
         if self.stepper.scannable:
             return _jitted_rollout(self.stepper, u, own, steps)
-        states = []
-        for _ in range(steps):
-            u = _jitted_step(self.stepper, u, own)
+        states, changing = [], course(self.stepper, own, steps)
+        for n in range(steps):
+            u = _jitted_step(self.stepper, u, {**own, **at_step(changing, n)})
             states.append(u)
         return jnp.stack(states)
 

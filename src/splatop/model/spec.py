@@ -23,7 +23,7 @@ from ..numerics import Numerics, build_encoder, build_physics
 from ..operators import BASELINES, FNO, Conditioning, baseline
 from ..operators.harmonic import HarmonicOperator
 from ..spectral import Field
-from ..stepper import Stepper
+from ..stepper import INTERVAL, Stepper
 from ..surrogate import ScaledOperator, Surrogate
 
 KINDS = ("surrogate", "physics", *BASELINES)
@@ -41,7 +41,8 @@ class ModelSpec:
     and are identified from its first frames; `coefficients` are the same for all. `conditioned`
     says whether the network sees the unknown. The box begins at `origin`, which is 0 in files that
     do not say, and is periodic unless a `domain` says what holds at its edges; `layout` tells where
-    the points of states lie along each axis.
+    the points of states lie along each axis. Where training saw frames at uneven times, `intervals`
+    are the shortest and the longest between them, and a network is conditioned on it.
     """
 
     kind: str
@@ -66,6 +67,7 @@ class ModelSpec:
     terms: Any = None
     domain: Domain | None = None
     layout: tuple[str, ...] = ()
+    intervals: tuple[float, ...] = ()  # shortest and longest, of frames that are not even
 
     def __post_init__(self):
         if not self.origin:
@@ -89,6 +91,12 @@ class ModelSpec:
     @property
     def dims(self) -> int:
         return len(self.lengths)
+
+    @property
+    def conditions(self) -> tuple[str, ...]:
+        """What a network of the model is told beside the state."""
+        seen = self.unknown if self.conditioned else ()
+        return (*seen, INTERVAL) if self.intervals else seen
 
     @cached_property
     def full_equation(self) -> Equation:
@@ -196,14 +204,14 @@ def build_model(
             operator=operator,
         )
         return Ensemble(repeat(one, spec.members), spec.members)
-    if spec.conditioned and conditioning is None:
-        zeros = np.zeros(len(spec.unknown))
-        conditioning = Conditioning(spec.unknown, zeros, zeros + 1)
+    if spec.conditions and conditioning is None:
+        zeros = np.zeros(len(spec.conditions))
+        conditioning = Conditioning(spec.conditions, zeros, zeros + 1)
     zero, one = jnp.zeros(channels), jnp.ones(channels)
     if spec.kind in BASELINES:
-        if spec.conditioned and spec.kind != "fno":
+        if spec.conditions and spec.kind != "fno":
             raise SplatopError(
-                f"expected an FNO for coefficients that vary, got '{spec.kind}': "
+                f"expected an FNO for coefficients or intervals that vary, got '{spec.kind}': "
                 "only the FNO can be conditioned"
             )
         if spec.kind == "fno" and not spec.tenfold:
@@ -254,7 +262,7 @@ def _fno(spec: ModelSpec, key: PRNGKeyArray, *, zero_projection: bool) -> FNO | 
             hidden=spec.hidden,
             modes=spec.modes,
             blocks=spec.blocks,
-            conditions=len(spec.unknown) if spec.conditioned else 0,
+            conditions=len(spec.conditions),
             key=key,
             zero_projection=zero_projection,
         )
@@ -264,7 +272,7 @@ def _fno(spec: ModelSpec, key: PRNGKeyArray, *, zero_projection: bool) -> FNO | 
         hidden=spec.hidden,
         modes=spec.modes,
         blocks=spec.blocks,
-        conditions=len(spec.unknown) if spec.conditioned else 0,
+        conditions=len(spec.conditions),
         key=key,
         zero_projection=zero_projection,
     )

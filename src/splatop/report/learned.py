@@ -37,6 +37,8 @@ def compare_with_dropped(run: EvaluatedRun, playback: Playback, coefficients: di
     if not spec.dropped_terms or not isinstance(stepper, Surrogate):
         return None
     full = spec.full_equation
+    if full.uses_time or not stepper.autonomous:
+        return None
     kept = [name for name in full.term_names if name not in spec.dropped_terms]
     dropped = full.without(*kept)
     benchmark = BENCHMARKS.get(spec.benchmark or "")

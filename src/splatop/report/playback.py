@@ -178,7 +178,8 @@ def _roll_out(
     states, errors = [truth[0]], []
     u = jnp.asarray(truth[0])
     for start, end in pairwise(shown):
-        u, relative = _advance(model.stepper, u, truth[start + 1 : end + 1], coefficients)
+        when = source.when(int(start), int(end - start) + 1)
+        u, relative = _advance(model.stepper, u, truth[start + 1 : end + 1], coefficients, when)
         states.append(np.asarray(u))
         errors += [float(e) if np.isfinite(e) else None for e in np.asarray(relative)]
     diverged = entry.metrics.per_trajectory.get("diverged_step") or []
@@ -188,11 +189,13 @@ def _roll_out(
 
 
 @eqx.filter_jit
-def _advance(stepper, u, truth, coefficients):
-    """The states after `truth`'s frames, and the relative error at each."""
+def _advance(stepper, u, truth, coefficients, when):
+    """The states after `truth`'s frames, which are `when` it says, and the relative error at
+    each."""
 
-    def step(u, reference):
-        u = stepper(u, coefficients)
+    def step(u, at):
+        reference, now = at
+        u = stepper(u, {**coefficients, **now})
         return u, jnp.linalg.norm(u - reference) / jnp.linalg.norm(reference)
 
-    return jax.lax.scan(step, u, truth)
+    return jax.lax.scan(step, u, (truth, when))

@@ -16,12 +16,13 @@ from ..data import (
     ArrayTrajectories,
     Split,
     Trajectories,
+    frames_at,
     generate,
     generate_to_file,
     open_trajectories,
     part,
-    roughest_frames,
-    spread_frames,
+    roughest_pairs,
+    spread_pairs,
 )
 from ..domain import Domain
 from ..equation import Equation
@@ -60,6 +61,7 @@ class Loaded(abc.ABC):
     domain: Domain
     dt: float
     size: tuple[int, int]  # trajectories that are trained on, and frames of each
+    intervals: np.ndarray | None = None  # between frames, where they are uneven
     in_time: bool  # whether held-out data are later frames of the training trajectories themselves
     decides_on_reported: bool  # whether there are too few data to decide on others
 
@@ -84,9 +86,12 @@ class Loaded(abc.ABC):
         """Write the data of a grid to disk if they do not fit memory, for all processes."""
 
     @abc.abstractmethod
-    def sample_frames(self) -> np.ndarray:
+    def sample(self) -> tuple[np.ndarray, dict[str, np.ndarray]]:
         """Frames `(n, C, *N)` of the data's own grid, from all of the training data, also where
-        settings train on a part of them."""
+        settings train on a part of them; and the time `t` of each, where it is known."""
+
+    def sample_frames(self) -> np.ndarray:
+        return self.sample()[0]
 
 
 class GeneratedProblem(Loaded):
@@ -184,7 +189,7 @@ class GeneratedProblem(Loaded):
             generate_to_file(self._benchmark, path, split="train", **sizes)
         return open_trajectories(path)
 
-    def sample_frames(self) -> np.ndarray:
+    def sample(self) -> tuple[np.ndarray, dict[str, np.ndarray]]:
         count = min(4, self._settings.trajectories or 4)
         sample = generate(
             self._benchmark,
@@ -192,7 +197,8 @@ class GeneratedProblem(Loaded):
             trajectories=count,
             seed=self._settings.seed_of_data,
         )
-        return spread_frames(sample, SAMPLED_MOMENTS)
+        pairs = spread_pairs(sample, SAMPLED_MOMENTS)
+        return frames_at(sample, pairs), sample.moments(pairs[:, 1])
 
 
 class FileProblem(Loaded):
@@ -215,6 +221,9 @@ class FileProblem(Loaded):
         self.domain = parts.training.domain
         self.in_time, self.decides_on_reported = parts.in_time, parts.validation is None
         self._parts = parts
+        if not parts.training.even:
+            assert parts.training.times is not None
+            self.intervals = np.diff(parts.training.times)
         self._data = _cut(parts.training, settings.trajectories, settings.data_steps)
         self.size = self._data.trajectories, self._data.frames
 
@@ -254,11 +263,12 @@ class FileProblem(Loaded):
     def store(self, points: int) -> None:
         pass  # all processes read the user's file
 
-    def sample_frames(self) -> np.ndarray:
+    def sample(self) -> tuple[np.ndarray, dict[str, np.ndarray]]:
         data = self._parts.training
-        return np.concatenate(
-            [spread_frames(data, SAMPLED_MOMENTS), roughest_frames(data, ROUGHEST)]
+        pairs = np.concatenate(
+            [spread_pairs(data, SAMPLED_MOMENTS), roughest_pairs(data, ROUGHEST)]
         )
+        return frames_at(data, pairs), data.moments(pairs[:, 1])
 
 
 def _highest_mode(energy: np.ndarray) -> int:
@@ -296,4 +306,5 @@ def coarsened(
         fields=data.fields,
         coefficients={name: values[:count] for name, values in data.coefficients.items()},
         attributes=data.attributes,
+        times=data.times,
     )

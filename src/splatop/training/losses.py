@@ -9,7 +9,7 @@ import numpy as np
 from jaxtyping import Array, Float
 
 from ..encoders import Encoder
-from ..stepper import Coefficients, Stepper, rollout
+from ..stepper import Coefficients, Stepper, course, rollout
 
 RECONSTRUCTIONS = ("shifted", "observed")
 
@@ -28,8 +28,11 @@ def rollout_loss(
     """
     unit = scale.reshape((-1,) + (1,) * (window.ndim - 2))
 
-    def advance(u, target):
-        u = stepper.in_loss(u, coefficients)
+    changing = course(stepper, coefficients, len(window) - 1)
+
+    def advance(u, step):
+        target, now = step
+        u = stepper.in_loss(u, {**coefficients, **now})
         error = u - target
         return u, (jnp.mean((error / unit) ** 2), jnp.mean(error**2))
 
@@ -37,7 +40,7 @@ def rollout_loss(
     _, (scaled, plain) = jax.lax.scan(
         advance if stepper.light_gradient else jax.checkpoint(advance),
         window[0],
-        window[1:],
+        (window[1:], changing),
         unroll=not stepper.scannable,
     )
     return jnp.mean(scaled), jnp.mean(plain)

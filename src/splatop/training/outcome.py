@@ -13,7 +13,7 @@ import numpy as np
 
 from ..data import Trajectories, part
 from ..identify import identify_trajectories
-from ..stepper import Coefficients, Stepper
+from ..stepper import Coefficients, Stepper, at_step
 from .loaded import MOST_DECIDING
 from .stages import Session
 
@@ -228,8 +228,9 @@ def _errors(stepper: Stepper, data: Trajectories, own: Sequence[Coefficients]) -
     for b, coefficients in enumerate(own):
         frames = data.window(b, 0, _steps(data) + 1)
         u, errors = jnp.asarray(frames[0]), []
-        for truth in frames[1:]:  # one call each: convolutions are slow in a compiled loop
-            u, error = _step(stepper, u, truth, coefficients)
+        own_times = data.when(0, len(frames))
+        for n, truth in enumerate(frames[1:]):  # one call each: convolutions are slow in a loop
+            u, error = _step(stepper, u, truth, {**coefficients, **at_step(own_times, n)})
             errors.append(error)
         found.append(np.asarray(errors, float))
     return np.minimum(np.nan_to_num(np.stack(found), nan=LOST, posinf=LOST), LOST)

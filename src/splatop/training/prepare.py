@@ -21,7 +21,7 @@ from ..numerics import Numerics, build_encoder, paper_numerics
 from ..operators import Conditioning, apply_network
 from ..registry import name_of
 from ..spectral import Field
-from ..stepper import Stepper
+from ..stepper import INTERVAL, Stepper
 from ..tune import choose_numerics
 from .loaded import Loaded
 from .settings import Settings
@@ -101,7 +101,7 @@ def prepare(
         _check_operator(operator, loaded, settings)
     if encoder is not None:
         _check_encoder(encoder, loaded, settings)
-    frames = loaded.sample_frames()
+    frames, moments = loaded.sample()
     axes = (0, *range(2, frames.ndim))
     center = np.zeros(frames.shape[1])
     spread = np.ones(frames.shape[1])
@@ -124,7 +124,7 @@ def prepare(
         else:
             tuned = choose_numerics(
                 known,
-                typical,
+                {**typical, **moments},
                 frames,
                 lengths=loaded.grid.lengths,
                 dt=loaded.dt,
@@ -166,6 +166,7 @@ def prepare(
         terms=loaded.terms,
         domain=loaded.domain,
         layout=loaded.grid.layout,
+        intervals=_intervals(loaded, settings, operator),
     )
     return Prepared(
         spec,
@@ -175,6 +176,26 @@ def prepare(
         tuple(reasons),
         identified,
     )
+
+
+def _intervals(
+    loaded: Loaded, settings: Settings, operator: Callable[..., Field] | None
+) -> tuple[float, ...]:
+    """The shortest and the longest interval of uneven frames; nothing of even ones."""
+    if loaded.intervals is None:
+        return ()
+    if settings.model not in ("physics", "surrogate", "fno") or operator is not None:
+        raise SplatopError(
+            "expected our own operator for uneven frames, which can be told how long a step is, "
+            f"got {'one of your own' if operator is not None else settings.model}: interpolate to "
+            "even times, or leave it out"
+        )
+    if settings.coupling == "rhs":
+        raise SplatopError(
+            "expected coupling=parallel or sequential for uneven frames, got rhs: a gradient "
+            "through as many substeps as an interval takes is not possible"
+        )
+    return float(loaded.intervals.min()), float(loaded.intervals.max())
 
 
 def _check_modes(loaded: Loaded, settings: Settings) -> None:
@@ -294,10 +315,11 @@ def fresh_stepper(
     if spec.numerics is not None and encoder is None:
         encoder = build_encoder(spec.numerics, len(spec.fields), key=encoder_key)
     conditioning = None
-    if spec.conditioned:
-        conditioning = Conditioning.fit(
-            {k: np.asarray(prepared.coefficients[k]) for k in spec.unknown}
-        )
+    if spec.conditions:
+        seen = {k: np.asarray(prepared.coefficients[k]) for k in spec.conditions if k != INTERVAL}
+        if spec.intervals:
+            seen[INTERVAL] = np.asarray(spec.intervals)
+        conditioning = Conditioning.fit(seen)
     stepper = build_model(
         spec, key=network_key, encoder=encoder, conditioning=conditioning, operator=operator
     )

@@ -117,6 +117,7 @@ def _load_data(problem: Problem, data: Trajectories, settings: Settings) -> File
         equation = parse_equation(problem.equation_text, dims=data.grid.dims, fields=data.fields)
     else:
         equation = _described(problem.terms, data)
+    data.check_clock(equation)
     known, _ = split_coefficients(equation, problem.coefficients)
     parts = split(in_memory(data), problem.hold_out)
     frames = parts.training.frames

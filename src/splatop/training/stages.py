@@ -166,7 +166,8 @@ def train_operator(stepper: Any, session: Session) -> Any:
 
     def stream(sampler: WindowSampler, first: int, stop: int) -> Iterator[Any]:
         for batch in sampler.prefetch(first, stop):
-            yield batch.windows, prepared.coefficients_of(batch.pairs[:, 0])
+            when = sampler.trajectories.all_when(batch.pairs[:, 1], sampler.frames)
+            yield batch.windows, {**prepared.coefficients_of(batch.pairs[:, 0]), **when}
 
     def batches(first: int, stop: int) -> Iterator[Any]:
         for points, begin, end in _phase_ranges(settings):
@@ -219,7 +220,9 @@ def _measured_residual(physics: Physics, data: Trajectories, session: Session) -
     which = np.linspace(0, data.trajectories - 1, count).astype(int)
     starts = np.linspace(0, data.frames - 2, count).astype(int)
     windows = data.windows(np.stack([which, starts], axis=1), 2)
-    own = {k: jnp.asarray(v) for k, v in session.prepared.coefficients_of(which).items()}
+    when = {name: values[:, 0] for name, values in data.all_when(starts, 2).items()}
+    every = {**session.prepared.coefficients_of(which), **when}
+    own = {k: jnp.asarray(v) for k, v in every.items()}
     before, after = jnp.asarray(windows[:, 0]), jnp.asarray(windows[:, 1])
     measure = eqx.filter_jit(residual_scale)
     if session.settings.members == 1:

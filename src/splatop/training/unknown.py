@@ -203,12 +203,14 @@ def rollout_error(
         [training.window(int(i) // training.frames, int(i) % training.frames, 1)[0] for i in which]
     )
     lengths = data.grid.lengths
-    numerics = choose_numerics(equation, coefficients, frames, lengths=lengths, dt=data.dt).numerics
+    at = {**coefficients, **training.moments(which % training.frames)}
+    numerics = choose_numerics(equation, at, frames, lengths=lengths, dt=data.dt).numerics
     physics = build_physics(equation, numerics, lengths=lengths, dt=data.dt)
     steps = min(_MOST_STEPS, data.frames - 1)
     if steps < 1:
         return _LOST
-    roll = eqx.filter_jit(lambda u: rollout(physics, u, dict(coefficients), steps=steps))
+    given = {**coefficients, **data.when(0, steps + 1)}
+    roll = eqx.filter_jit(lambda u: rollout(physics, u, given, steps=steps))
     errors = []
     for i in range(min(_MOST_TRAJECTORIES, data.trajectories)):
         true = data.window(i, 0, steps + 1)

@@ -7,7 +7,7 @@ from ..domain import Domain
 from ..equation import Equation
 from ..grid import Grid
 from ..numerics import Numerics, build_physics
-from ..stepper import Coefficients
+from ..stepper import Coefficients, of_frames
 from ..walls import check_conditions, choose_sizes, resolved_frames
 from .steps import choose_steps
 from .tuned import TAIL, Tuned
@@ -29,6 +29,7 @@ def choose_between_walls(
     grid = Grid(points, domain.lengths, domain.origin, layout)
     good = resolved_frames(equation, coefficients, frames, domain=domain, grid=grid)
     total, frames = len(frames), frames[good]
+    coefficients = of_frames(coefficients, np.flatnonzero(good))
     sizes = choose_sizes(equation, coefficients, frames, domain=domain, grid=grid, tail=tail)
     reasons, worst = [size.reason for size in sizes], max(size.left for size in sizes)
     if len(frames) < total:
@@ -44,7 +45,7 @@ def choose_between_walls(
 
     few = np.linspace(0, len(frames) - 1, min(4, len(frames))).astype(int)
     numerics, error, reach, reason = choose_steps(
-        build, numerics, jnp.asarray(frames[few]), coefficients
+        build, numerics, jnp.asarray(frames[few]), of_frames(coefficients, few)
     )
     reasons.append(reason)
     return Tuned(numerics, tuple(reasons), anchors, worst, worst, error, reach)

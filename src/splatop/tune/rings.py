@@ -20,7 +20,7 @@ from ..jets import SpectralJets
 from ..numerics import Numerics, build_filter, build_jets, build_physics
 from ..physics import EmbeddedPhysics
 from ..spectral import resample
-from ..stepper import Coefficients
+from ..stepper import Coefficients, of_frames
 from .steps import choose_steps
 from .tuned import DERIVATIVE_TOLERANCE, TAIL, Tuned
 
@@ -116,9 +116,9 @@ def _mode_energy(frames: np.ndarray, grid: Grid) -> np.ndarray:
     return np.where(energy > beyond * floor, energy, 0.0)
 
 
-def _some(frames: np.ndarray, count: int = 4) -> jax.Array:
-    """A few frames: of different trajectories and times if the frames are ordered by both."""
-    return jnp.asarray(frames[np.linspace(0, len(frames) - 1, min(count, len(frames))).astype(int)])
+def _few(frames: np.ndarray, count: int = 4) -> np.ndarray:
+    """A few of them: of different trajectories and times if the frames are ordered by both."""
+    return np.linspace(0, len(frames) - 1, min(count, len(frames))).astype(int)
 
 
 def _fraction(energy: np.ndarray, outside: np.ndarray) -> float:
@@ -142,7 +142,7 @@ def _choose_anchors(
     channels = frames.shape[1]
     wanted = sorted({*gradient(grid.dims), laplacian(grid.dims)})
     exact = SpectralJets(grid.lengths, build_filter(numerics, grid.dims))
-    sample = _some(frames)
+    sample = jnp.asarray(frames[_few(frames)])
 
     @eqx.filter_jit
     def derivatives(jets):
@@ -200,5 +200,6 @@ def _choose_steps(
         return built
 
     points = build(numerics).working_points(tuple(frames.shape[2:]))
-    states = jax.vmap(lambda u: resample(u, points))(_some(frames))
-    return choose_steps(build, numerics, states, coefficients)
+    few = _few(frames)
+    states = jax.vmap(lambda u: resample(u, points))(jnp.asarray(frames[few]))
+    return choose_steps(build, numerics, states, of_frames(coefficients, few))

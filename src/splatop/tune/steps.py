@@ -12,7 +12,7 @@ from jaxtyping import Array, Float
 from ..numerics import Numerics
 from ..physics import Physics
 from ..stability import RK4_REACH, spectral_radius
-from ..stepper import Coefficients
+from ..stepper import TIME, Coefficients, of_frame
 from .tuned import MOST_SUBSTEPS, TIME_TOLERANCE
 
 # What a substep of ETDRK4 costs beside one of RK4: the same evaluations, the way to harmonics, and
@@ -30,22 +30,25 @@ def choose_steps(
     coefficients: Coefficients,
 ) -> tuple[Numerics, float, float, str]:
     """The cheaper scheme that is stable and converged to the tolerance, its error over a frame, the
-    reach of its substeps, and the reason in words."""
+    reach of its substeps, and the reason in words. A time `t` among the coefficients is one for
+    each state."""
     physics = build(numerics)
     dt = physics.dt
+    last = of_frame(coefficients, -1)
     radius = {
-        "rk4": spectral_radius(physics, states[-1], coefficients),
-        "etdrk4": spectral_radius(physics, states[-1], coefficients, rest=True),
+        "rk4": spectral_radius(physics, states[-1], last),
+        "etdrk4": spectral_radius(physics, states[-1], last, rest=True),
     }
+    moments = {TIME: jnp.asarray(coefficients[TIME])} if TIME in coefficients else {}
 
     @eqx.filter_jit
-    def advance(physics, states, coefficients):  # as constants they would be folded, for minutes
-        return jax.vmap(lambda u: physics(u, coefficients))(states)
+    def advance(physics, states, moments, coefficients):  # folded for minutes if constants
+        return jax.vmap(lambda u, now: physics(u, {**coefficients, **now}))(states, moments)
 
     def converge(scheme: str) -> tuple[int, float]:
         def step(count: int) -> Array:
             physics = build(replace(numerics, integrator=scheme, substeps=count))
-            return advance(physics, states, coefficients)
+            return advance(physics, states, moments, coefficients)
 
         stable = count = max(1, math.ceil(1.15 * radius[scheme] * dt / RK4_REACH))
         if scheme == "rk4" and count > _HOPELESS and 4 * radius["etdrk4"] < radius["rk4"]:

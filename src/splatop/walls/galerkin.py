@@ -1,7 +1,6 @@
 """An equation on a space with walls: its tendency in the space's numbers, and what of it is
 diagonal there and can be integrated exactly."""
 
-from functools import partial
 from typing import Any
 
 import equinox as eqx
@@ -13,12 +12,13 @@ from jaxtyping import Array, Float
 from ..derivative import value
 from ..domain import AXES
 from ..equation import Equation, Term
-from ..equation.edge_values import edge_values
+from ..equation.edge_values import edge_values, moves
 from ..equation.expansion import LinearPart, split_linear
+from ..equation.values import time
 from ..exponential import Tables, etdrk4_step, etdrk4_tables
 from ..jets import Jet
 from ..spaces import BoxSpace, Fractions, lift, unconstrained
-from ..stepper import Coefficients
+from ..stepper import TIME, Coefficients, later
 
 Numbers = Float[Array, "C *R"]
 Lifted = Float[Array, "C *S"]  # numbers of the unconstrained space
@@ -65,6 +65,22 @@ class Galerkin(eqx.Module):
             )
         return jnp.asarray(lift(self.space, edges))
 
+    @property
+    def moving(self) -> bool:
+        """Whether what is set at the edges changes in time."""
+        return any(moves(condition) for condition in self.space.domain.conditions.values())
+
+    def drift(self, coefficients: Coefficients) -> Numbers:
+        """The rate at which the lifted field itself changes, projected onto the space."""
+
+        def at(t: Any) -> Any:
+            return self.lifted({**coefficients, TIME: t})
+
+        t = jnp.asarray(time(coefficients), float)
+        rate = jax.jvp(at, (t,), (jnp.ones_like(t),))[1]
+        itself = value(self.space.dims)
+        return self.space.project(unconstrained(self.space).derivatives(rate, [itself])[itself])
+
     def enter(self, u: Float[Array, "C *N"], along: Fractions, lifted: Lifted | None) -> Numbers:
         """A state sampled at the points of a grid as numbers of the space."""
         if lifted is not None:
@@ -95,9 +111,10 @@ class Galerkin(eqx.Module):
     def tendency(
         self, c: Numbers, coefficients: Coefficients, lifted: Lifted | None = None
     ) -> Numbers:
-        """du/dt of the whole equation, in the space."""
+        """du/dt of the whole equation, in the space, less that of what is lifted."""
         jet = self.jet(c, self.equation.derivatives(self.space.dims), lifted)
-        return self.space.project(self.equation(jet, coefficients))
+        rate = self.space.project(self.equation(jet, coefficients))
+        return rate - self.drift(coefficients).astype(c.dtype) if self.moving else rate
 
     def remainder(
         self, c: Numbers, coefficients: Coefficients, lifted: Lifted | None = None
@@ -122,7 +139,7 @@ class Galerkin(eqx.Module):
                 own = part.rate(coefficients) * fixed[part.operator][part.source]
                 alone = jnp.zeros((len(c), *own.shape), c.dtype).at[part.channel].set(own)
                 total = total + self.space.project(alone)
-        return total
+        return total - self.drift(coefficients).astype(c.dtype) if self.moving else total
 
     def diagonal(self, coefficients: Coefficients) -> Any:
         """The rates of the exact part, `(C, *R)`."""
@@ -141,10 +158,20 @@ class Galerkin(eqx.Module):
         return etdrk4_tables(self.diagonal(coefficients) * step, step)
 
     def exponential_step(
-        self, c: Numbers, tables: Tables, coefficients: Coefficients, lifted: Lifted | None
+        self,
+        c: Numbers,
+        tables: Tables,
+        coefficients: Coefficients,
+        lifted: Lifted | None,
+        step: Any,
     ) -> Numbers:
+        """One step of this length, for which the tables are."""
         cast = jax.tree.map(lambda table: jnp.asarray(jnp.real(table), c.dtype), tables)
-        rest = partial(self.remainder, coefficients=coefficients, lifted=lifted)
+
+        def rest(c: Numbers, at: float) -> Numbers:
+            now = later(coefficients, at * step)
+            return self.remainder(c, now, self.lifted(now) if self.moving else lifted)
+
         return etdrk4_step(cast, rest, c)
 
     def _is_diagonal(self, part: LinearPart) -> bool:

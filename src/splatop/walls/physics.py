@@ -2,6 +2,7 @@
 conditions at the edges."""
 
 from collections.abc import Callable
+from typing import Any
 
 import equinox as eqx
 import jax
@@ -12,11 +13,11 @@ from ..domain import AXES
 from ..equation import Equation
 from ..errors import SplatopError, check_field
 from ..grid import Grid, as_number
-from ..integrators import RK4, Integrator, Split, as_integrator
+from ..integrators import RK4, Integrator, Split, Tendency, as_integrator
 from ..physics import Physics
 from ..spaces import BoxSpace, Fractions
 from ..spectral import Field
-from ..stepper import Coefficients
+from ..stepper import Coefficients, later
 from .conditions import check_conditions
 from .galerkin import Galerkin
 
@@ -41,6 +42,10 @@ class WallPhysics(Physics):
     @property
     def lengths(self) -> tuple[float, ...]:
         return self.space.domain.lengths
+
+    @property
+    def autonomous(self) -> bool:
+        return not self.equation.uses_time and not self.scheme.moving
 
     @property
     def scheme(self) -> Galerkin:
@@ -70,29 +75,37 @@ class WallPhysics(Physics):
         lifted = scheme.lifted(coefficients)
         c = scheme.enter(u, along, lifted)
 
-        def with_forcing(known: Callable[[Array], Array]) -> Callable[[Array], Array]:
-            def total(c: Array) -> Array:
-                own = jax.lax.stop_gradient(known(c)) if stop_gradient else known(c)
+        def lifted_at(elapsed: Any) -> Any:
+            return scheme.lifted(later(coefficients, elapsed)) if scheme.moving else lifted
+
+        def with_forcing(known: Callable[..., Array]) -> Tendency:
+            def total(c: Array, elapsed: Any) -> Array:
+                now = lifted_at(elapsed)
+                own = known(c, later(coefficients, elapsed), now)
+                own = jax.lax.stop_gradient(own) if stop_gradient else own
                 if forcing is None:
                     return own
-                felt = forcing(scheme.leave(c, along, lifted))
+                felt = forcing(scheme.leave(c, along, now))
                 return own + self.space.fit(felt, along)
 
             return total
 
         split = Split(
-            lambda step: scheme.tables(step, coefficients),
-            with_forcing(lambda c: scheme.remainder(c, coefficients, lifted)),
+            lambda step: scheme.tables(step, coefficients), with_forcing(scheme.remainder)
         )
-        tendency = with_forcing(lambda c: scheme.tendency(c, coefficients, lifted))
-        c = self.integrator.advance(tendency, c, self.dt, substeps=substeps, split=lambda: split)
-        return scheme.leave(c, along, lifted).astype(u.dtype)
+        dt, substeps = self.frame(coefficients, substeps)
+        c = self.integrator.advance(
+            with_forcing(scheme.tendency), c, dt, substeps=substeps, split=lambda: split
+        )
+        return scheme.leave(c, along, lifted_at(dt)).astype(u.dtype)
 
     def tendency(self, u: Field, coefficients: Coefficients) -> Field:
         """du/dt at the points of `u`."""
         scheme, along = self.scheme, self.along(tuple(u.shape[1:]))
         lifted = scheme.lifted(coefficients)
         rate = scheme.tendency(scheme.enter(u, along, lifted), coefficients, lifted)
+        if scheme.moving:
+            rate = rate + scheme.drift(coefficients).astype(rate.dtype)
         return self.space.evaluate(rate, along)
 
     def motion(self, u, coefficients, *, rest=False):

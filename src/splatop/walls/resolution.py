@@ -11,7 +11,7 @@ from ..equation import Equation
 from ..errors import SplatopError
 from ..grid import Grid
 from ..spaces import BoxSpace
-from ..stepper import Coefficients
+from ..stepper import Coefficients, of_frame
 from .galerkin import Galerkin
 
 _CANDIDATES = (8, 10, 12, 14, 16, 18, 20, 24, 28, 32, 36, 40, 48, 56, 64, 72, 80, 96, 112, 128)
@@ -90,11 +90,13 @@ def _homogeneous(
 ) -> np.ndarray:
     """The frames without what takes the values set at the edges."""
     scheme = Galerkin(equation, wall_space(equation, domain, (16,) * domain.dims))
-    lifted = scheme.lifted(coefficients)
-    if lifted is None:
+    each = [of_frame(coefficients, n) for n in range(len(frames) if scheme.moving else 1)]
+    lifted = [scheme.lifted(own) for own in each]
+    if lifted[0] is None:
         return frames.astype(float)
-    zero = jnp.zeros((len(equation.fields), *scheme.space.shape), lifted.dtype)
-    return frames - np.asarray(scheme.leave(zero, grid.fractions(), lifted))
+    zero = jnp.zeros((len(equation.fields), *scheme.space.shape), lifted[0].dtype)
+    along = grid.fractions()
+    return frames - np.stack([np.asarray(scheme.leave(zero, along, one)) for one in lifted])
 
 
 class _Along:

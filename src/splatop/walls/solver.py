@@ -20,6 +20,7 @@ from ..errors import SplatopError
 from ..grid import Grid
 from ..initial import harmonic_condition
 from ..spaces import BoxSpace
+from ..stepper import TIME, later
 from .galerkin import Galerkin
 
 MAX_SUBSTEPS = 4096
@@ -38,15 +39,18 @@ def solve_between_walls(
     dt: float,
     steps: int,
     tolerance: float = 1e-7,
+    t0: float = 0.0,
 ) -> tuple[Float[np.ndarray, "T C *N"], float]:
     """The trajectory `u0, u(dt), ..., u(steps dt)` on the grid, and the largest error of a frame.
 
     Each frame is computed with n and with 2n substeps, n doubled until the two differ by less than
-    the tolerance; the frame kept is what fourth order extrapolates from the two.
+    the tolerance; the frame kept is what fourth order extrapolates from the two. The time of `u0`
+    is `t0`.
     """
     along = grid.fractions()
     with jax.enable_x64(True):
         scheme = Galerkin(equation, reference_space(domain, equation.fields, grid.points))
+        coefficients = {**coefficients, TIME: t0}
         lifted = scheme.lifted(coefficients)
         values = {name: jnp.asarray(float(value)) for name, value in coefficients.items()}
         smooth = Galerkin(equation, starting_space(domain, equation.fields, grid.points))
@@ -57,7 +61,9 @@ def solve_between_walls(
         def one_frame(c: Array, substeps: int) -> Array:
             if substeps not in tables:
                 tables[substeps] = scheme.tables(dt / substeps, coefficients)
-            return _advance(scheme, c, tables[substeps], values, lifted, jnp.asarray(substeps))
+            now = {**values, TIME: jnp.asarray(t0 + (len(frames) - 1) * dt)}
+            count = jnp.asarray(substeps), jnp.asarray(dt / substeps)
+            return _advance(scheme, c, tables[substeps], now, lifted, *count)
 
         frames, worst, substeps = [np.asarray(u0, float)], 0.0, 1
         for frame in range(1, steps + 1):
@@ -76,6 +82,8 @@ def solve_between_walls(
                         "the edges; check signs and sizes, or take a smaller dt"
                     )
             c = fine + (fine - coarse) / 15
+            if scheme.moving:
+                lifted = scheme.lifted({**coefficients, TIME: t0 + frame * dt})
             frames.append(np.asarray(scheme.leave(c, along, lifted)))
             worst = max(worst, difference)
             if substeps > 1 and difference < tolerance / 64:
@@ -91,12 +99,13 @@ def random_state(
     domain: Domain,
     grid: Grid,
     key: Array,
+    t0: float = 0.0,
 ) -> Float[np.ndarray, "C *N"]:
-    """A state of random harmonics that takes the values set at the edges."""
+    """A state of random harmonics that takes the values set at the edges at the time `t0`."""
     drawn = harmonic_condition(domain, equation.fields, grid, key=key)
     with jax.enable_x64(True):
         scheme = Galerkin(equation, starting_space(domain, equation.fields, grid.points))
-        lifted = scheme.lifted(coefficients)
+        lifted = scheme.lifted({**coefficients, TIME: t0})
         if lifted is None:
             return drawn
         zero = jnp.zeros((len(equation.fields), *scheme.space.shape))
@@ -122,9 +131,10 @@ def starting_space(domain: Domain, fields: tuple[str, ...], points: tuple[int, .
 
 
 @eqx.filter_jit
-def _advance(scheme: Galerkin, c, tables, coefficients, lifted, substeps):
-    def step(_, c):
-        return scheme.exponential_step(c, tables, coefficients, lifted)
+def _advance(scheme: Galerkin, c, tables, coefficients, lifted, substeps, step_length):
+    def step(n, c):
+        now = later(coefficients, n * step_length)
+        return scheme.exponential_step(c, tables, now, lifted, step_length)
 
     return jax.lax.fori_loop(0, substeps, step, c)
 
