@@ -11,6 +11,7 @@ import numpy as np
 from ..domain import Domain
 from ..errors import SplatopError
 from ..grid import Grid
+from ..points import Points
 from .stated import Stated
 
 GIBIBYTE = 2**30
@@ -27,7 +28,7 @@ class Trajectories(abc.ABC):
     those that a file has, by the letter of their axis, and `stated` is what it says of its edges.
     """
 
-    grid: Grid
+    grid: Grid | Points
     dt: float
     fields: tuple[str, ...]
     coefficients: dict[str, np.ndarray]
@@ -172,7 +173,7 @@ class ArrayTrajectories(Trajectories):
     def __init__(
         self,
         array: np.ndarray,
-        grid: Grid,
+        grid: Grid | Points,
         *,
         dt: float,
         fields: tuple[str, ...],
@@ -181,7 +182,7 @@ class ArrayTrajectories(Trajectories):
         domain: Domain | None = None,
     ):
         self.array = np.asarray(array, np.float32)
-        if self.array.ndim != 3 + grid.dims or self.array.shape[3:] != grid.points:
+        if self.array.shape[3:] != grid.points:
             raise SplatopError(
                 f"expected an array (B, T, C, {', '.join(map(str, grid.points))}) for this grid, "
                 f"got shape {self.array.shape}"
@@ -270,17 +271,19 @@ def roughest_frames(data: Trajectories, count: int, *, most: int = 2048) -> np.n
     every = data.trajectories * data.frames
     numbers = np.unique(np.linspace(0, every - 1, min(every, most)).astype(int))
     pairs = np.stack(np.divmod(numbers, data.frames), axis=1)
-    periodic = data.domain.periodic
-    rough = [_roughness(data.window(int(b), int(t), 1)[0], periodic) for b, t in pairs]
+    rough = [_roughness(data.window(int(b), int(t), 1)[0], data) for b, t in pairs]
     chosen = pairs[np.argsort(rough, kind="stable")[::-1][:count]]
     return np.stack([data.window(int(b), int(t), 1)[0] for b, t in chosen])
 
 
-def _roughness(frame: np.ndarray, periodic: tuple[bool, ...]) -> float:
+def _roughness(frame: np.ndarray, data: Trajectories) -> float:
     """The mean square of the slope from point to point, over that of the frame itself."""
     size = float(np.square(frame).sum())
     slopes = 0.0
-    for axis, ring in enumerate(periodic, start=1):
+    if isinstance(data.grid, Points):
+        slopes = float(np.square(frame - frame[:, data.grid.neighbours]).sum())
+        return slopes / size if size > 0 else 0.0
+    for axis, ring in enumerate(data.domain.periodic, start=1):
         slopes += float(np.square(np.diff(frame, axis=axis)).sum())
         if ring:
             across = frame.take(0, axis) - frame.take(-1, axis)

@@ -13,7 +13,8 @@ import numpy as np
 from ..data import Trajectories
 from ..equation import Equation
 from ..errors import SplatopError
-from ..walls import Galerkin, check_conditions, choose_sizes, wall_space
+from ..points import Points
+from ..walls import Galerkin, check_conditions, choose_on_shape, choose_sizes, wall_space
 from .result import Identified
 
 LEAST_FRAMES = 7
@@ -60,9 +61,14 @@ def identify_between_walls(
     given = {**known, **unknown}
     few = frames.reshape(-1, *frames.shape[2:])[:: max(1, frames.shape[0] * length // 24)]
     with jax.enable_x64(True):
-        sizes = choose_sizes(
-            equation, given, few, domain=domain, grid=grid, tail=_TAIL, level=_LEVEL
-        )
+        if isinstance(grid, Points):
+            sizes = choose_on_shape(
+                equation, given, few, domain=domain, at=grid, tail=_TAIL, level=_LEVEL
+            )
+        else:
+            sizes = choose_sizes(
+                equation, given, few, domain=domain, grid=grid, tail=_TAIL, level=_LEVEL
+            )
         anchors = tuple(size.anchors for size in sizes)
         scheme = Galerkin(equation, wall_space(equation, domain, anchors))
         rows = _Rows(scheme, frames, trajectories.dt, grid, given)
@@ -75,7 +81,7 @@ class _Rows:
 
     def __init__(self, scheme: Galerkin, frames: np.ndarray, dt: float, grid, given):
         self.scheme, self.dt = scheme, dt
-        along = grid.fractions()
+        along = scheme.space.sampled(grid.points, grid.layout)
         lifted = scheme.lifted(given)
         enter = jax.jit(jax.vmap(jax.vmap(lambda u: scheme.enter(u, along, lifted))))
         leave = jax.jit(jax.vmap(jax.vmap(lambda c: scheme.leave(c, along, lifted))))
@@ -87,9 +93,8 @@ class _Rows:
         self.rounding = 1e-7 * np.sqrt(np.mean(frames**2, axis=axes))
         self.relative_noise = float(np.max(self.noise / np.maximum(frames.std(axis=axes), 1e-300)))
         deviation = np.maximum(self.noise, self.rounding)
-        gain = [self._gain(scheme, axis, x) for axis, x in enumerate(along)]
-        shape = (len(deviation), *(1,) * scheme.space.dims)
-        self.deviation = deviation.reshape(shape) * np.sqrt(np.prod(np.broadcast_arrays(*gain), 0))
+        shape = (len(deviation), *(1,) * len(scheme.space.shape))
+        self.deviation = deviation.reshape(shape) * np.sqrt(scheme.space.gain(along))
         loud = np.sqrt(np.mean(np.square(np.asarray(self.numbers)), axis=(0, 1)))
         self.heard = loud > _HEARD * self.deviation
         if not self.heard.any():
@@ -108,15 +113,6 @@ class _Rows:
         self.floor = _FLOOR * np.sqrt(np.mean(self.change[:, :, self.heard] ** 2))
         variance = self.deviation**2 * np.sum(self.slope**2)
         self.weight = 1 / np.sqrt(variance[self.heard] + self.floor**2)
-
-    @staticmethod
-    def _gain(scheme: Galerkin, axis: int, x: np.ndarray) -> np.ndarray:
-        """Variance of each number along an axis from samples of unit variance."""
-        fit = scheme.space._fit(axis, x)
-        squares = np.sum(np.broadcast_to(fit, (len(scheme.space.fields), *fit.shape[-2:])) ** 2, -1)
-        place = [len(squares), *(1,) * scheme.space.dims]
-        place[axis + 1] = squares.shape[1]
-        return squares.reshape(place)
 
     def _against(self, values, weights: np.ndarray):
         """Integrals of `(pieces, T, ...)` against bumps: `(pieces, bumps, ...)`."""

@@ -6,3 +6,12 @@ from .lift import Edges as Edges
 from .lift import lift as lift
 from .lift import unconstrained as unconstrained
 from .spectrum import energy_spectrum as energy_spectrum
+from .kept import telling as telling
+from .shape import ShapeSpace as ShapeSpace
+from .shape import shape_harmonics as shape_harmonics
+
+from ..points import Points
+
+# What a computation stays in, and where the samples of a state lie: whatever `sampled` answers.
+Space = BoxSpace | ShapeSpace
+Sampling = Fractions | Points

@@ -6,9 +6,10 @@ import numpy as np
 from ..domain import Domain
 from ..equation import Equation
 from ..grid import Grid
+from ..points import Layout, Points
 from ..numerics import Numerics, build_physics
 from ..stepper import Coefficients
-from ..walls import check_conditions, choose_sizes
+from ..walls import check_conditions, choose_on_shape, choose_sizes
 from .steps import choose_steps
 from .tuned import TAIL, Tuned
 
@@ -19,16 +20,18 @@ def choose_between_walls(
     frames: np.ndarray,
     *,
     domain: Domain,
-    layout: tuple[str, ...],
+    layout: Layout,
     dt: float,
     tail: float = TAIL,
 ) -> Tuned:
     """Numerics for a box with walls and sample frames `(n, C, *N)` of its data."""
     check_conditions(equation, domain)
-    points = tuple(frames.shape[2:])
-    grid = Grid(points, domain.lengths, domain.origin, layout)
-    sizes = choose_sizes(equation, coefficients, frames, domain=domain, grid=grid, tail=tail)
-    reasons, worst = [size.reason for size in sizes], max(size.left for size in sizes)
+    if isinstance(layout, Points):
+        sizes = choose_on_shape(equation, coefficients, frames, domain=domain, at=layout, tail=tail)
+    else:
+        grid = Grid(tuple(frames.shape[2:]), domain.lengths, domain.origin, layout)
+        sizes = choose_sizes(equation, coefficients, frames, domain=domain, grid=grid, tail=tail)
+    reasons, worst = list(dict.fromkeys(size.reason for size in sizes)), max(size.left for size in sizes)
     anchors = tuple(size.anchors for size in sizes)
     numerics = Numerics("none", (), 0.0, anchors, 1)
 

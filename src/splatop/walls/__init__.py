@@ -4,6 +4,7 @@ from .conditions import check_conditions as check_conditions
 from .galerkin import Galerkin as Galerkin
 from .physics import WallPhysics as WallPhysics
 from .resolution import choose_sizes as choose_sizes
+from .on_shape import choose_on_shape as choose_on_shape
 from .resolution import wall_space as wall_space
 from .solver import random_state as random_state
 from .solver import solve_between_walls as solve_between_walls

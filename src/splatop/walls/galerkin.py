@@ -11,13 +11,12 @@ import numpy as np
 from jaxtyping import Array, Float
 
 from ..derivative import value
-from ..domain import AXES
 from ..equation import Equation, Term
 from ..equation.edge_values import edge_values
 from ..equation.expansion import LinearPart, split_linear
 from ..exponential import Tables, etdrk4_step, etdrk4_tables
 from ..jets import Jet
-from ..spaces import BoxSpace, Fractions, lift, unconstrained
+from ..spaces import Sampling, Space
 from ..stepper import Coefficients
 
 Numbers = Float[Array, "C *R"]
@@ -32,12 +31,12 @@ class Galerkin(eqx.Module):
     """
 
     equation: Equation
-    space: BoxSpace
+    space: Space
     exact: tuple[LinearPart, ...] = eqx.field(static=True)
     mixing: tuple[LinearPart, ...] = eqx.field(static=True)
     rest: tuple[Term, ...]
 
-    def __init__(self, equation: Equation, space: BoxSpace):
+    def __init__(self, equation: Equation, space: Space):
         self.equation, self.space = equation, space
         linear, self.rest = split_linear(equation, space.dims)
         self.exact = tuple(p for p in linear if self._is_diagonal(p))
@@ -54,29 +53,26 @@ class Galerkin(eqx.Module):
         }
         if not set_values:
             return None
-        along = self.space.working_points()
-        edges = {}
-        for (side, name), condition in set_values.items():
-            others = [x for axis, x in enumerate(along) if AXES[axis] != side[0]]
-            names = [AXES[axis] for axis in range(domain.dims) if AXES[axis] != side[0]]
-            mesh = np.meshgrid(*others, indexing="ij") if others else []
-            edges[side, name] = edge_values(
-                condition, dict(zip(names, mesh, strict=True)), coefficients
+        edges = {
+            (side, name): edge_values(
+                condition, self.space.edge_coordinates(side), coefficients
             )
-        return jnp.asarray(lift(self.space, edges))
+            for (side, name), condition in set_values.items()
+        }
+        return jnp.asarray(self.space.lift(edges))
 
-    def enter(self, u: Float[Array, "C *N"], along: Fractions, lifted: Lifted | None) -> Numbers:
+    def enter(self, u: Float[Array, "C *N"], along: Sampling, lifted: Lifted | None) -> Numbers:
         """A state sampled at the points of a grid as numbers of the space."""
         if lifted is not None:
-            u = u - unconstrained(self.space).evaluate(lifted.astype(u.dtype), along)
+            u = u - self.space.lift_evaluate(lifted.astype(u.dtype), along)
         return self.space.fit(u, along)
 
-    def leave(self, c: Numbers, along: Fractions, lifted: Lifted | None) -> Float[Array, "C *N"]:
+    def leave(self, c: Numbers, along: Sampling, lifted: Lifted | None) -> Float[Array, "C *N"]:
         """The state at the points of a grid."""
         u = self.space.evaluate(c, along)
         if lifted is None:
             return u
-        return u + unconstrained(self.space).evaluate(lifted.astype(c.dtype), along)
+        return u + self.space.lift_evaluate(lifted.astype(c.dtype), along)
 
     def jet(self, c: Numbers, derivatives: Any, lifted: Lifted | None) -> Jet:
         """The state and its derivatives at the working points."""
@@ -85,11 +81,16 @@ class Galerkin(eqx.Module):
         wanted = sorted({itself, *derivatives})
         values = space.derivatives(c, wanted)
         if lifted is not None:
-            added = unconstrained(space).derivatives(lifted.astype(c.dtype), wanted)
+            added = space.lift_derivatives(lifted.astype(c.dtype), wanted)
             values = {d: values[d] + added[d] for d in wanted}
         fractions = tuple(tuple(x.tolist()) for x in space.fractions())
         return Jet(
-            values[itself], values, space.domain.lengths, space.domain.origin, fractions=fractions
+            values[itself],
+            values,
+            space.domain.lengths,
+            space.domain.origin,
+            fractions=fractions,
+            scattered=space.scattered,
         )
 
     def tendency(
@@ -117,7 +118,7 @@ class Galerkin(eqx.Module):
             total = self.space.project(values)
         if lifted is not None and self.exact:
             operators = {part.operator for part in self.exact}
-            fixed = unconstrained(self.space).derivatives(lifted.astype(c.dtype), operators)
+            fixed = self.space.lift_derivatives(lifted.astype(c.dtype), operators)
             for part in self.exact:
                 own = part.rate(coefficients) * fixed[part.operator][part.source]
                 alone = jnp.zeros((len(c), *own.shape), c.dtype).at[part.channel].set(own)

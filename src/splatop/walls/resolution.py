@@ -7,10 +7,13 @@ import jax.numpy as jnp
 import numpy as np
 
 from ..domain import AXES, Domain
+from ..derivative import value
 from ..equation import Equation
+from ..equation.expansion import split_linear
 from ..errors import SplatopError
 from ..grid import Grid
-from ..spaces import BoxSpace
+from ..points import Points
+from ..spaces import BoxSpace, ShapeSpace, Space
 from ..stepper import Coefficients
 from .galerkin import Galerkin
 
@@ -33,8 +36,16 @@ class Size:
     reason: str
 
 
-def wall_space(equation: Equation, domain: Domain, anchors: tuple[int, ...]) -> BoxSpace:
-    """Gaussians between walls; as many functions around a ring as there are anchors."""
+def wall_space(
+    equation: Equation, domain: Domain, anchors: tuple[int, ...], sampling: Points | None = None
+) -> Space:
+    """Gaussians between walls, with as many functions around a ring as there are anchors; or on a
+    shape, for states at these points."""
+    if domain.shape is not None:
+        wanted = {value(domain.dims), *equation.derivatives(domain.dims)}
+        linear, _ = split_linear(equation, domain.dims)
+        wanted |= {part.operator for part in linear}
+        return ShapeSpace(domain, equation.fields, tuple(anchors), tuple(sorted(wanted)), sampling)
     sizes = tuple(
         max(1, (a - 1) // 2) if axis.periodic else a
         for a, axis in zip(anchors, domain.axes, strict=True)
@@ -115,7 +126,7 @@ def _choose_size(
         left[candidate] = float(np.sqrt(np.mean(np.square(rest)) / freedom)) / size
         if left[candidate] <= tail:
             break
-    chosen, noise = _least(left, tail, level)
+    chosen, noise = least_size(left, tail, level)
     what = f"{chosen} {'harmonics' if ring else 'Gaussians'} along {name}"
     if left[chosen] <= tail:
         why = f"leave {left[chosen]:.1e} of the data's amplitude (wanted {tail:.0e})"
@@ -129,7 +140,7 @@ def _choose_size(
     return Size(chosen, left[chosen], noise, f"anchors: {what} {why}")
 
 
-def _least(left: dict[int, float], tail: float, level: float) -> tuple[int, bool]:
+def least_size(left: dict[int, float], tail: float, level: float) -> tuple[int, bool]:
     """The size to take, and whether what it leaves is noise."""
     sizes = list(left)
     if left[sizes[-1]] <= tail:
