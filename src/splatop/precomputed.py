@@ -1,6 +1,7 @@
 """Arrays that follow from what a module says of itself: passed to compiled functions like weights,
 but neither trained, nor counted, nor repeated for the members of an ensemble, nor stored."""
 
+import dataclasses
 from typing import Any
 
 import equinox as eqx
@@ -17,6 +18,18 @@ class Precomputed(eqx.Module):
 
     def __contains__(self, name: str) -> bool:
         return name in self.arrays
+
+
+def with_fields(module: Any, **changes: Any) -> Any:
+    """The same module with other fields; what it precomputes is made again, weights stay."""
+    new = object.__new__(type(module))
+    for held in dataclasses.fields(module):
+        value = changes.get(held.name, getattr(module, held.name))
+        object.__setattr__(new, held.name, None if is_precomputed(value) else value)
+    check = getattr(type(module), "__check_init__", None)
+    if check is not None:
+        check(new)
+    return new
 
 
 def is_precomputed(node: Any) -> bool:

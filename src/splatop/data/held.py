@@ -12,7 +12,9 @@ from ..grid import Grid
 from .axes import as_lengths, as_origin, is_complex, need
 from .complex_fields import real_array, real_fields, whole_names
 from .edges import Told, settled
+from .masks import NAN
 from .open import open_trajectories
+from .scattered import at_points
 from .seam import without_end
 from .trajectories import ArrayTrajectories, Trajectories, in_memory
 
@@ -30,13 +32,17 @@ def as_trajectories(
     drop_end: bool = False,
     boundary: str | None = None,
     sampling: str | Sequence[str] | None = None,
+    shape: str | None = None,
+    mask: Any = None,
+    points: Any = None,
     default_fields: Sequence[str] = ("u",),
 ) -> Trajectories:
     """Trajectories from an array `([B,] T, C, *N)`, xarray, a path, or trajectories themselves.
 
     `default_fields` name the channels of arrays that say nothing about them. A complex channel
     `psi` becomes the fields `psi_re` and `psi_im`; `drop_end` leaves out a repeated last point.
-    `boundary` and `sampling` are as in `open_trajectories`.
+    `boundary`, `sampling` and `shape` are as in `open_trajectories`; `mask` is an array of the
+    grid's points that is True inside, or "nan". With `points` `(P, 2)` arrays are `([B,] T, C, P)`.
     """
     sides: float | list[float] | None = (
         None if lengths is None else np.asarray(lengths, float).tolist()
@@ -61,12 +67,25 @@ def as_trajectories(
             drop_end=drop_end,
             boundary=boundary,
             sampling=sampling,
+            shape=shape,
+            mask=mask,
         )
     if is_labelled(data):
         trajectories = _from_labelled(data, dt, sides, corner, fields, default_fields)
     elif isinstance(data, np.ndarray | jax.Array):
         names = default_fields if fields is None else fields
-        trajectories = from_array(data, dt=dt, lengths=sides, origin=corner, fields=names)
+        if points is not None:
+            values = np.asarray(data)
+            trajectories = at_points(
+                values[None] if values.ndim == 3 else values,
+                np.asarray(points),
+                dt=dt,
+                fields=names,
+                source=_SOURCE,
+                kind="array",
+            )
+        else:
+            trajectories = from_array(data, dt=dt, lengths=sides, origin=corner, fields=names)
     else:
         raise SplatopError(
             "expected a NumPy, JAX or xarray array, trajectories or a path, got "
@@ -74,9 +93,15 @@ def as_trajectories(
         )
     if trajectories.frames < 2:
         raise SplatopError(f"expected at least two frames, got {trajectories.frames}")
-    for index in range(trajectories.trajectories):
+    inside = mask
+    if isinstance(mask, str):
+        if mask.lower() != NAN:
+            raise SplatopError(f"expected mask as an array, or 'nan', got '{mask}'")
+        inside = np.isfinite(trajectories.states(0, 0, 1)[0]).all(axis=0)
+    told = Told(boundary, sampling, periodic or None, drop_end, sides, corner, shape, inside)
+    cut = shape is not None or inside is not None  # then NaN outside of the shape is none
+    for index in range(0 if cut else trajectories.trajectories):
         trajectories.window(index, 0, trajectories.frames)  # refuses what is not finite
-    told = Told(boundary, sampling, periodic or None, drop_end, sides, corner)
     trajectories = settled(trajectories, told)
     return in_memory(trajectories)
 

@@ -36,6 +36,7 @@ def forecast(
         raise SplatopError(f"expected at least one trajectory, got {trajectories}")
     with data if isinstance(data, Trajectories) else open_trajectories(data) as source:
         check_model_fits(model, source)
+        model = model.for_data(source.grid)
         count = min(trajectories or source.trajectories, source.trajectories)
         own = [identified_coefficients(model, source, b) for b in range(count)]
         names = own[0] if own else {}

@@ -17,7 +17,7 @@ from ..domain import Domain
 from ..errors import SplatopError, check_field
 from ..grid import Grid
 from ..points import Layout, Points
-from ..precomputed import Precomputed
+from ..precomputed import Precomputed, with_fields
 from ..spaces import shape_harmonics
 from ..spaces.axis import ring
 from ..spectral import Field
@@ -99,6 +99,10 @@ class HarmonicOperator(eqx.Module):
     def __check_init__(self):
         if self.domain is not None and self.waves is None:
             object.__setattr__(self, "waves", self._shape_waves())
+
+    def moved_to(self, points: Points) -> "HarmonicOperator":
+        """The same operator on states at other points of its shape."""
+        return with_fields(self, layout=points)
 
     @property
     def _kept(self) -> tuple[int, ...]:

@@ -170,7 +170,7 @@ def thinned(states: np.ndarray, points: tuple[int, ...]) -> np.ndarray:
 def _roll_out(
     entry: Entry, source: Trajectories, index: int, truth: np.ndarray, shown: np.ndarray
 ) -> Rollout:
-    model = entry.model
+    model = entry.model.for_data(source.grid)
     found = identified(model, SomeTrajectories(source, [index]))
     own = {name: float(found[0].estimates[name]) for name in model.spec.unknown} if found else {}
     intervals = {name: found[0].intervals[name] for name in own}

@@ -97,6 +97,8 @@ class Galerkin(eqx.Module):
         self, c: Numbers, coefficients: Coefficients, lifted: Lifted | None = None
     ) -> Numbers:
         """du/dt of the whole equation, in the space."""
+        if lifted is None and self._acts_on_numbers:
+            return self.diagonal(coefficients) * c + self.remainder(c, coefficients)
         jet = self.jet(c, self.equation.derivatives(self.space.dims), lifted)
         return self.space.project(self.equation(jet, coefficients))
 
@@ -104,18 +106,25 @@ class Galerkin(eqx.Module):
         self, c: Numbers, coefficients: Coefficients, lifted: Lifted | None = None
     ) -> Numbers:
         """du/dt without what `tables` integrate exactly."""
-        needed = {d for term in self.rest for d in term.derivatives(self.space.dims)}
-        needed |= {part.operator for part in self.mixing}
+        mixing = self.mixing
         total: Any = jnp.zeros_like(c)
-        if self.rest or self.mixing:
+        if lifted is None and self._acts_on_numbers:
+            for part in mixing:
+                matrix = self.space.linear(part.operator)
+                moved = c[part.source] @ jnp.asarray(matrix, c.dtype).T
+                total = total.at[part.channel].add(part.rate(coefficients) * moved)
+            mixing = ()
+        needed = {d for term in self.rest for d in term.derivatives(self.space.dims)}
+        needed |= {part.operator for part in mixing}
+        if self.rest or mixing:
             jet = self.jet(c, needed, lifted)
             values = sum(
                 (term(jet, coefficients) for term in self.rest), start=jnp.zeros_like(jet.state)
             )
-            for part in self.mixing:
+            for part in mixing:
                 factor = part.rate(coefficients)
                 values = values.at[part.channel].add(factor * jet[part.operator][part.source])
-            total = self.space.project(values)
+            total = total + self.space.project(values)
         if lifted is not None and self.exact:
             operators = {part.operator for part in self.exact}
             fixed = self.space.lift_derivatives(lifted.astype(c.dtype), operators)
@@ -147,6 +156,13 @@ class Galerkin(eqx.Module):
         cast = jax.tree.map(lambda table: jnp.asarray(jnp.real(table), c.dtype), tables)
         rest = partial(self.remainder, coefficients=coefficients, lifted=lifted)
         return etdrk4_step(cast, rest, c)
+
+    @property
+    def _acts_on_numbers(self) -> bool:
+        """Whether all linear parts are matrices that act on the numbers: no point is visited."""
+        return bool(self.exact or self.mixing) and all(
+            self.space.linear(part.operator) is not None for part in self.mixing + self.exact
+        )
 
     def _is_diagonal(self, part: LinearPart) -> bool:
         return part.channel == part.source and self.space.diagonal(part.operator) is not None

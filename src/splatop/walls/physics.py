@@ -14,6 +14,7 @@ from ..grid import as_number
 from ..integrators import RK4, Integrator, Split, as_integrator
 from ..physics import Physics
 from ..points import Layout, Points
+from ..precomputed import with_fields
 from ..spaces import Sampling, Space
 from ..spectral import Field
 from ..stepper import Coefficients
@@ -51,6 +52,11 @@ class WallPhysics(Physics):
     @property
     def scheme(self) -> Galerkin:
         return Galerkin(self.equation, self.space)
+
+    def moved_to(self, points: Points) -> "WallPhysics":
+        """The same physics of states at other points of its shape."""
+        space = with_fields(self.space, sampling=points)
+        return with_fields(self, space=space, layout=points)
 
     def along(self, points: tuple[int, ...]) -> Sampling:
         """Where the samples of a state of this shape lie."""
