@@ -58,11 +58,11 @@ def draw_edges(ax: Any, shape: Shape, *, named: bool = False) -> None:
         color = _COLORS[names[edge.name] % len(_COLORS)] if named else "0.2"
         ax.plot(*edge.piece.at(t).T, color=color, linewidth=1.5 if named else 0.8)
     if named:
-        for chain in shape.chains[:12]:
-            piece = chain.pieces[len(chain.pieces) // 2]
-            x, y = piece.at(np.array([0.5]))[0]
-            color = _COLORS[names[chain.name] % len(_COLORS)]
-            ax.text(x, y, chain.name, color=color, fontsize=7, ha="center", va="center")
+        for name, number in list(names.items())[:12]:
+            own = [edge for edge in shape.edges if edge.name == name]
+            x, y = own[len(own) // 2].piece.at(np.array([0.5]))[0]
+            color = _COLORS[number % len(_COLORS)]
+            ax.text(x, y, name, color=color, fontsize=7, ha="center", va="center")
     ax.set_aspect("equal")
 
 

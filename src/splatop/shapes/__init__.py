@@ -2,10 +2,10 @@
 
 from .mask import shape_of_mask as shape_of_mask
 from .pieces import Arc as Arc
-from .pieces import Chain as Chain
 from .pieces import Edge as Edge
 from .pieces import Piece as Piece
 from .pieces import Place as Place
+from .pieces import Run as Run
 from .pieces import Segment as Segment
 from .quadrature import Quadrature as Quadrature
 from .quadrature import quadrature as quadrature

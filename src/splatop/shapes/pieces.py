@@ -160,40 +160,36 @@ class Edge:
 
 
 @dataclass(frozen=True)
-class Chain:
-    """Successive pieces of an edge of one name: a ring, or from one corner to another."""
+class Run:
+    """Successive edges, of whatever names, that follow each other without a sharp corner."""
 
-    name: str
-    pieces: tuple[Piece, ...]
+    edges: tuple[Edge, ...]
     closed: bool
 
 
-def chained(edges: Sequence[Edge], tiny: float) -> tuple[Chain, ...]:
-    """Edges of one name that follow each other, together."""
-    ends = [(edge.piece.at(np.array([0.0]))[0], edge.piece.at(np.array([1.0]))[0]) for edge in edges]
-    after = {
-        i: next(
-            (
-                j
-                for j, other in enumerate(edges)
-                if other.name == edge.name and np.linalg.norm(ends[j][0] - ends[i][1]) < tiny
-            ),
-            None,
-        )
-        for i, edge in enumerate(edges)
-    }
+# A corner that turns by more (radians) is sharp.
+SHARP = 0.35
+
+
+def runs_of(edges: Sequence[Edge], tiny: float) -> tuple[Run, ...]:
+    """Edges that follow each other smoothly, together."""
+    ends = np.array([edge.piece.at(np.array([0.0, 1.0])) for edge in edges])
+    normals = np.array([edge.piece.normal(np.array([0.0, 1.0])) for edge in edges])
+    after: dict[int, int | None] = {}
+    for i in range(len(edges)):
+        near = np.linalg.norm(ends[:, 0] - ends[i, 1], axis=1) < tiny
+        smooth = normals[:, 0] @ normals[i, 1] > math.cos(SHARP)
+        followers = np.flatnonzero(near & smooth)
+        after[i] = int(followers[0]) if len(followers) else None
     followed = {j for j in after.values() if j is not None}
-    left = dict.fromkeys(i for i in after if i not in followed)  # those that begin at a corner
-    left |= dict.fromkeys(after)
+    order = [i for i in after if i not in followed] + list(after)  # those after a corner first
     found, used = [], set()
-    for first in left:
-        if first in used:
-            continue
+    for first in order:
         numbers, at = [], first
         while at is not None and at not in used:
             used.add(at)
             numbers.append(at)
             at = after[at]
-        pieces = tuple(edges[n].piece for n in numbers)
-        found.append(Chain(edges[first].name, pieces, at == first))
+        if numbers:
+            found.append(Run(tuple(edges[n] for n in numbers), at == first))
     return tuple(found)

@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 
 from ..errors import SplatopError, unknown_name
-from .pieces import Arc, Chain, Edge, Piece, Place, Segment, chained
+from .pieces import Arc, Edge, Piece, Place, Run, Segment, runs_of
 
 # Names that stand for several edges.
 OUTER, EVERYWHERE = "outer", "all"
@@ -42,9 +42,9 @@ class Shape(abc.ABC):
         return _edges(self)
 
     @property
-    def chains(self) -> tuple[Chain, ...]:
-        """Its edges, those of one name that follow each other together."""
-        return _chains(self)
+    def runs(self) -> tuple[Run, ...]:
+        """Its edges, those that follow each other without a sharp corner together."""
+        return _runs(self)
 
     @property
     def is_exact(self) -> bool:
@@ -355,9 +355,9 @@ def _edges(shape: Shape) -> tuple[Edge, ...]:
 
 
 @lru_cache(maxsize=64)
-def _chains(shape: Shape) -> tuple[Chain, ...]:
+def _runs(shape: Shape) -> tuple[Run, ...]:
     (x0, y0), (x1, y1) = shape.bounds
-    return chained(shape.edges, 100 * TINY * max(x1 - x0, y1 - y0))
+    return runs_of(shape.edges, 100 * TINY * max(x1 - x0, y1 - y0))
 
 
 def _named(shape: Shape) -> Iterator[tuple[int, str, Piece]]:
@@ -416,11 +416,11 @@ def _check_simple(pieces: list[Piece], what: str) -> None:
     for i, j in zip(first, second, strict=True):
         if i >= j:
             continue
-        shared = [k for k in (0, 1) if (ends[i, 1 - k] == ends[j, k]).all()]
         met = lines[i].intersection(lines[j])
-        if len(shared) == 1 and met.geom_type == "Point":
-            continue
-        if len(pieces) == 3 and met.geom_type == "Point":
+        ways = ends[[i, j], 1] - ends[[i, j], 0]
+        back = ways[0] @ ways[1] < -(1 - 1e-12) * np.prod(np.linalg.norm(ways, axis=1))
+        after = (ends[i, 1] == ends[j, 0]).all() or (ends[j, 1] == ends[i, 0]).all()
+        if after and not back:
             continue
         place = met.centroid
         raise SplatopError(

@@ -17,7 +17,7 @@ from ..errors import SplatopError
 from ..shapes import Quadrature, Shape, quadrature
 
 # Gaussians lie up to so many spacings outside of the shape.
-BEYOND = 4.0
+BEYOND = 5.0
 # σ over the spacing of the anchors.
 WIDTH = 1.4
 # Eigenvalues of the Gram matrix below this share of the largest are not told from rounding.
@@ -110,22 +110,27 @@ def edge_points(
     shape: Shape, spacing: float, per_spacing: float = PER_SPACING
 ) -> tuple[tuple[str, ...], np.ndarray, np.ndarray]:
     """Names, places `(E, 2)` and outward normals of points along the edges."""
-    names, places, normals = [], [], []
-    for chain in shape.chains:
-        lengths = np.array([piece.length for piece in chain.pieces])
+    found: list[tuple[str, np.ndarray, np.ndarray]] = []
+    for run in shape.runs:
+        lengths = np.array([edge.piece.length for edge in run.edges])
         count = max(2, int(np.ceil(per_spacing * lengths.sum() / spacing)))
         along = (np.arange(count) + 0.5) / count * lengths.sum()
-        if not chain.closed:  # both ends belong to it as well, where another edge begins
+        if not run.closed:  # both ends belong to it as well, where it turns
             along = np.concatenate([[0.0], along, [lengths.sum()]])
         ends = np.cumsum(lengths)
         which = np.minimum(np.searchsorted(ends, along), len(lengths) - 1)
         t = (along - ends[which] + lengths[which]) / lengths[which]
-        names += [chain.name] * len(t)
+        # An edge of its own that none of these lie on, unless the anchors do not see it.
+        missed = [n for n in range(len(lengths)) if n not in which and 2 * lengths[n] > spacing]
+        which, t = np.append(which, missed).astype(int), np.append(t, np.full(len(missed), 0.5))
         for number, one in zip(which, t, strict=True):
-            here = np.array([one])
-            places.append(chain.pieces[number].at(here)[0])
-            normals.append(chain.pieces[number].normal(here)[0])
-    return tuple(names), np.stack(places), np.stack(normals)
+            edge, here = run.edges[number], np.array([one])
+            found.append((edge.name, edge.piece.at(here)[0], edge.piece.normal(here)[0]))
+    return (
+        tuple(name for name, _, _ in found),
+        np.stack([place for _, place, _ in found]),
+        np.stack([normal for _, _, normal in found]),
+    )
 
 
 def edge_rows(
