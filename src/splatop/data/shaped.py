@@ -253,11 +253,14 @@ def _check_conditions(data: Trajectories, domain: Domain) -> None:
     """Refuse values and slopes that the data plainly do not have at an edge."""
     grid, shape = data.grid, domain.shape
     assert isinstance(grid, Points) and shape is not None
-    spacing = float(np.sqrt(shape.area / min(len(grid.places) / 5, 300)))
-    anchors = tuple(max(8, int(np.ceil(n / spacing)) + 1) for n in domain.lengths)
-    free = shape_basis_of(domain.with_conditions({}), anchors, ())
-    if free.size > len(grid.places) / 2:
-        return
+    for functions in (min(len(grid.places) / 5, 300), len(grid.places) / 12, len(grid.places) / 30):
+        spacing = float(np.sqrt(shape.area / functions))
+        anchors = tuple(max(6, int(np.ceil(n / spacing)) + 1) for n in domain.lengths)
+        free = shape_basis_of(domain.with_conditions({}), anchors, ())
+        if free.size <= len(grid.places) / 2:
+            break
+    else:
+        return  # too few points to see anything
     rows = free.evaluate(grid.places, value(2))
     every = np.linspace(0, data.frames - 1, _LOOKED_AT).astype(int)
     frames = np.stack([data.window(0, int(t), 1)[0] for t in every]).astype(float)
