@@ -19,6 +19,7 @@ import numpy as np
 
 from .annotations import fits
 from .errors import SplatopError
+from .precomputed import is_precomputed
 from .registry import is_shipped, name_of, named, where
 
 Tree = Any  # what JSON holds
@@ -40,6 +41,8 @@ def describe(value: Any, *, strict: bool = True, inline: bool = False) -> Tree:
 
     if value is None or isinstance(value, bool | int | str):
         return value
+    if is_precomputed(value):
+        return None  # whoever holds it makes it again
     if isinstance(value, float | np.floating):
         value = float(value)
         return value if math.isfinite(value) else {"float": repr(value)}

@@ -6,6 +6,7 @@ from dataclasses import dataclass, replace
 from typing import Any, Literal
 
 from .errors import SplatopError, unknown_name
+from .shapes import Shape, shape_as_dict, shape_from_dict
 
 AXES = "xyz"
 Kind = Literal["value", "slope", "free"]
@@ -69,11 +70,13 @@ class Domain:
     field there.
 
     A plain value that JSON holds. `conditions` maps an end and a field's name to what holds; where
-    it says nothing for a field, nothing is set (`free`). It is stored as triples.
+    it says nothing for a field, nothing is set (`free`). It is stored as triples. In 2D a `shape`
+    may be cut out of the box: then its named edges are where conditions hold.
     """
 
     axes: tuple[Axis, ...]
     stated: tuple[tuple[str, str, Condition], ...] = ()
+    shape: Shape | None = None
 
     def __post_init__(self):
         object.__setattr__(self, "axes", tuple(self.axes))
@@ -82,6 +85,12 @@ class Domain:
         object.__setattr__(self, "stated", held)
         if not 1 <= len(self.axes) <= 3:
             raise SplatopError(f"expected 1 to 3 axes, got {len(self.axes)}")
+        if self.shape is not None and (len(self.axes) != 2 or any(a.periodic for a in self.axes)):
+            raise SplatopError(
+                "expected a shape in 2D, in a box without periodic axes, got "
+                f"{len(self.axes)}D{' with a periodic axis' if any(self.periodic) else ''}: shapes "
+                "are for 2D data; leave the shape out, or take a plane of the data"
+            )
         for side, name in self.conditions:
             if side not in self.sides:
                 known = ", ".join(self.sides) or "none: every axis is periodic"
@@ -135,7 +144,9 @@ class Domain:
 
     @property
     def sides(self) -> tuple[str, ...]:
-        """The names of its ends: `x0` and `x1` where x is not periodic."""
+        """The names of its ends: `x0` and `x1` where x is not periodic, or the shape's edges."""
+        if self.shape is not None:
+            return self.shape.edge_names
         return tuple(
             f"{name}{end}"
             for name, axis in zip(AXES, self.axes, strict=False)
@@ -167,6 +178,8 @@ class Domain:
     def describe(self, fields: Iterable[str]) -> str:
         """The domain's edges in the language that `parse_boundary` reads, for these fields."""
         fields = tuple(fields)
+        if self.shape is not None:
+            return _describe_edges(self, fields)
         parts = []
         for number, (name, axis) in enumerate(zip(AXES, self.axes, strict=False)):
             if axis.periodic:
@@ -182,7 +195,7 @@ class Domain:
         return "; ".join(parts)
 
     def as_dict(self) -> dict[str, Any]:
-        return {
+        plain = {
             "axes": [
                 {"length": a.length, "origin": a.origin, "periodic": a.periodic} for a in self.axes
             ],
@@ -191,6 +204,7 @@ class Domain:
                 for (side, name), one in self.conditions.items()
             ],
         }
+        return plain if self.shape is None else {**plain, "shape": shape_as_dict(self.shape)}
 
     @classmethod
     def from_dict(cls, values: Mapping[str, Any]) -> "Domain":
@@ -205,9 +219,21 @@ class Domain:
                 )
                 for c in values["conditions"]
             }
+            shape = values.get("shape")
         except (KeyError, TypeError, ValueError) as error:
             raise SplatopError(f"expected the description of a domain, got {error}") from error
-        return cls(axes).with_conditions(conditions)
+        held = None if shape is None else shape_from_dict(shape)
+        return cls(axes, shape=held).with_conditions(conditions)
+
+
+def _describe_edges(domain: Domain, fields: tuple[str, ...]) -> str:
+    """The edges of a shape, those that are alike together."""
+    texts = {
+        side: ", ".join(domain.at(side, one).text(one) for one in fields) for side in domain.sides
+    }
+    if len(set(texts.values())) == 1:
+        return f"all: {next(iter(texts.values()))}"
+    return "; ".join(f"{side}: {text}" for side, text in texts.items())
 
 
 def _shortest(number: float) -> str:

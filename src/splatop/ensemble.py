@@ -8,6 +8,7 @@ import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Float
 
+from .precomputed import weights_and_rest
 from .spectral import Field
 from .stepper import Coefficients, Stepper
 
@@ -23,7 +24,7 @@ class Ensemble(Stepper):
     count: int = eqx.field(static=True)
 
     def __call__(self, u: Field, coefficients: Coefficients) -> Field:
-        arrays, rest = _parts(self.members)
+        arrays, rest = weights_and_rest(self.members)
         steps = jax.vmap(lambda own: eqx.combine(own, rest)(u, coefficients), axis_size=self.count)(
             arrays
         )
@@ -33,7 +34,7 @@ class Ensemble(Stepper):
         self, states: Float[Array, "K C *N"], coefficients: Coefficients
     ) -> Float[Array, "K C *N"]:
         """Each member's step from a state of its own."""
-        arrays, rest = _parts(self.members)
+        arrays, rest = weights_and_rest(self.members)
         return jax.vmap(lambda own, u: eqx.combine(own, rest)(u, coefficients))(arrays, states)
 
     def member(self, index: int) -> Stepper:
@@ -72,22 +73,20 @@ class Ensemble(Stepper):
 
 def stack(trees: Sequence[Any]) -> Any:
     """Modules of one structure as one, whose arrays have the module as their first axis."""
-    rest = _parts(trees[0])[1]
-    arrays = jax.tree.map(lambda *own: jnp.stack(own), *(_parts(tree)[0] for tree in trees))
+    rest = weights_and_rest(trees[0])[1]
+    arrays = jax.tree.map(
+        lambda *own: jnp.stack(own), *(weights_and_rest(tree)[0] for tree in trees)
+    )
     return eqx.combine(arrays, rest)
 
 
 def repeat(tree: Any, count: int) -> Any:
     """The same module `count` times."""
-    arrays, rest = _parts(tree)
+    arrays, rest = weights_and_rest(tree)
     return eqx.combine(jax.tree.map(lambda a: jnp.broadcast_to(a, (count, *a.shape)), arrays), rest)
 
 
 def member(stacked: Any, index: int) -> Any:
     """One of the modules that were stacked."""
-    arrays, rest = _parts(stacked)
+    arrays, rest = weights_and_rest(stacked)
     return eqx.combine(jax.tree.map(lambda a: a[index], arrays), rest)
-
-
-def _parts(tree: Any) -> tuple[Any, Any]:
-    return eqx.partition(tree, eqx.is_inexact_array)

@@ -12,7 +12,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from .data import Trajectories, split
+from .data import ArrayTrajectories, Trajectories, split
 from .data.complex_fields import as_parts, as_whole
 from .data.held import as_trajectories, clock_unit, is_labelled, state_time
 from .encoders import Encoder
@@ -24,6 +24,7 @@ from .fit_arguments import described_terms, equation_text, fields_of, settings_o
 from .grid import Grid
 from .identify import Identified, identify_trajectories
 from .model import Model, save_model
+from .points import Points
 from .spectral import Field
 from .stepper import TIME, Coefficients, Stepper, at_step, course, rollout
 from .threads import one_blas_thread
@@ -56,6 +57,9 @@ def fit(
     periodic: bool | None = None,
     boundary: str | None = None,
     sampling: str | Sequence[str] | None = None,
+    shape: str | None = None,
+    mask: str | np.ndarray | None = None,
+    points: np.ndarray | None = None,
     drop_end: bool = False,
     t0: float | None = None,
     times: Sequence[float] | np.ndarray | None = None,
@@ -84,6 +88,11 @@ def fit(
     be even. `drop_end=True` leaves out a last point that repeats
     the first; `lengths` are then those of the period.
 
+    Values at fixed scattered `points` `(P, 2)` are arrays `(B, T, C, P)` or `(T, C, P)`; `shape`
+    says what part of the plane they are of, as in "box(0, 0, 1, 1) - disk(0.4, 0.5, 0.15)", and
+    `boundary` what holds at its edges. For data on a grid `mask` may be an array of the grid's
+    points that is True inside, or "nan".
+
     `operator` is any equinox module `u -> u` of one state to use instead of the FNO, `encoder` one
     to use instead of the lattice; terms, encoders and operators of your own classes can be saved
     once these are registered (`splatop.register`). `settings`
@@ -101,6 +110,9 @@ def fit(
         periodic=periodic,
         boundary=boundary,
         sampling=sampling,
+        shape=shape,
+        mask=mask,
+        points=points,
         drop_end=drop_end,
         t0=t0,
         times=times,
@@ -333,6 +345,12 @@ class Fitted:
         spec = self.model.spec
         if isinstance(data, Trajectories | str | Path):
             return as_trajectories(data)
+        if isinstance(spec.layout, Points):
+            array = np.asarray(data, np.float32)
+            array = array[None] if array.ndim == 3 else array
+            return ArrayTrajectories(
+                array, spec.layout, dt=spec.dt, fields=spec.fields, domain=spec.domain
+            )
         return as_trajectories(
             data,
             dt=spec.dt,
@@ -348,10 +366,10 @@ class Fitted:
         """The state, or states, and which of the two."""
         spec = self.model.spec
         array = jnp.asarray(u)
-        if jnp.iscomplexobj(array) and array.ndim > spec.dims:
-            array = as_parts(array, spec.fields, axis=array.ndim - spec.dims - 1)
-        batched = array.ndim == spec.dims + 2
-        check_field(array[0] if batched else array, dims=spec.dims, channels=len(spec.fields))
+        if jnp.iscomplexobj(array) and array.ndim > spec.rank:
+            array = as_parts(array, spec.fields, axis=array.ndim - spec.rank - 1)
+        batched = array.ndim == spec.rank + 2
+        check_field(array[0] if batched else array, dims=spec.rank, channels=len(spec.fields))
         if batched and is_concrete(array):
             check_finite(array)
         return array, batched
@@ -377,14 +395,14 @@ class Fitted:
         """Predicted states in the form of the given one: complex, NumPy."""
         spec = self.model.spec
         if jnp.iscomplexobj(given):
-            values = as_whole(values, spec.fields, axis=values.ndim - spec.dims - 1)
+            values = as_whole(values, spec.fields, axis=values.ndim - spec.rank - 1)
         return (
             np.asarray(values) if isinstance(given, np.ndarray) and is_concrete(values) else values
         )
 
     def _finite(self, frames: jax.Array) -> jax.Array:
         if is_concrete(frames):
-            axis = frames.ndim - self.model.spec.dims - 2
+            axis = frames.ndim - self.model.spec.rank - 2
             held = np.isfinite(np.moveaxis(np.asarray(frames), axis, 0))
             bad = ~held.reshape(held.shape[0], -1).all(axis=1)
             if bad.any():

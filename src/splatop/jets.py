@@ -33,7 +33,8 @@ class Jet(eqx.Module):
 
     `state` is the current state itself, for algebraic terms; `jet[derivative]` is filtered.
     `origin` is where the box begins; a term that knows it says so, providers count from 0.
-    The points are those of a uniform grid, unless `fractions` say where along each axis they lie.
+    The points are those of a uniform grid, unless `fractions` say where along each axis they lie;
+    `scattered` points have one fraction each along every axis.
     """
 
     state: Field
@@ -41,6 +42,7 @@ class Jet(eqx.Module):
     lengths: tuple[float, ...] = eqx.field(static=True)
     origin: tuple[float, ...] = eqx.field(static=True, default=())
     fractions: tuple[tuple[float, ...], ...] | None = eqx.field(static=True, default=None)
+    scattered: bool = eqx.field(static=True, default=False)
 
     def __getitem__(self, derivative: Derivative) -> Field:
         if derivative not in self.values:
@@ -53,7 +55,7 @@ class Jet(eqx.Module):
 
     @property
     def dims(self) -> int:
-        return self.state.ndim - 1
+        return len(self.lengths)
 
     @property
     def grid(self) -> Grid:
@@ -64,12 +66,11 @@ class Jet(eqx.Module):
         if self.fractions is None:
             return self.grid.coordinates()
         begins = self.origin or (0.0,) * self.dims
-        return broadcastable(
-            [
-                begin + length * np.asarray(along)
-                for begin, length, along in zip(begins, self.lengths, self.fractions, strict=True)
-            ]
-        )
+        places = [
+            begin + length * np.asarray(along)
+            for begin, length, along in zip(begins, self.lengths, self.fractions, strict=True)
+        ]
+        return tuple(places) if self.scattered else broadcastable(places)
 
 
 class JetProvider(eqx.Module):

@@ -16,6 +16,7 @@ from .errors import SplatopError, unknown_name
 from .integrators import Integrator
 from .jets import JetProvider, SplatJets
 from .physics import EmbeddedPhysics, Physics
+from .points import Layout, Points
 from .registry import chosen, registered
 from .render import Renderer
 from .spectral import Filter, SharpFilter, SmoothFilter
@@ -148,7 +149,7 @@ def build_physics(
     dt: float,
     encoder: Encoder | None = None,
     domain: Domain | None = None,
-    layout: tuple[str, ...] = (),
+    layout: Layout = (),
 ) -> Physics:
     """Φ of an equation with these numerics; `encoder` replaces an untrained one.
 
@@ -163,9 +164,10 @@ def build_physics(
                 f"are those of Gaussians that obey its conditions, got jets={numerics.jets} and "
                 f"encoder={numerics.encoder}: leave them out"
             )
-        space = wall_space(equation, domain, numerics.anchors)
+        at = layout if isinstance(layout, Points) else None
+        space = wall_space(equation, domain, numerics.anchors, at)
         return WallPhysics(
-            equation=equation, space=space, layout=tuple(layout), dt=dt, integrator=integrator
+            equation=equation, space=space, layout=layout, dt=dt, integrator=integrator
         )
     sides = lengths if domain is None else domain.lengths
     if sides is None:

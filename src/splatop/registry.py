@@ -34,14 +34,17 @@ from .equation import (
 from .equation import expression as _expression
 from .errors import SplatopError, unknown_name
 from .gaussians import BoundedScales, ClippedScales
+from .grid import Grid
 from .integrators import ETDRK4, RK4
 from .jets import FiniteDifferenceJets, SpectralJets, SplatJets
 from .operators import FNO, Conditioning, OperatorStepper
 from .operators.fno import FiLM, FourierBlock
 from .operators.harmonic import HarmonicBlock, HarmonicOperator
 from .physics import EmbeddedPhysics
+from .points import Points
 from .render import DenseRenderer, FourierRenderer, LocalRenderer
-from .spaces import BoxSpace
+from .shapes.shape import KINDS
+from .spaces import BoxSpace, ShapeSpace
 from .spectral import BoxFilter, PassThrough, SharpFilter, SmoothFilter
 from .surrogate import ScaledOperator, Surrogate
 from .walls import WallPhysics
@@ -72,6 +75,10 @@ SHIPPED: dict[str, Any] = {
     "etdrk4": ETDRK4,
     "wall-physics": WallPhysics,
     "box-space": BoxSpace,
+    "shape-space": ShapeSpace,
+    "points": Points,
+    "grid": Grid,
+    **{f"shape.{name}": kind for name, kind in KINDS.items()},
     "domain": Domain,
     "axis": Axis,
     "condition": Condition,

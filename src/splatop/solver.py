@@ -19,9 +19,13 @@ from .errors import SplatopError, check_field
 from .etdrk4 import Scheme, Tables
 from .grid import Grid, as_number, as_numbers
 from .initial import initial_condition as initial_condition
+from .points import Points
 from .spectral import Field
 from .stepper import TIME, Coefficients, Stepper, interval_of
-from .walls import random_state, solve_between_walls
+from .walls import random_starts, random_state, solve_between_walls, solve_on_shape
+
+# Trajectories on a shape that are solved at once.
+_TOGETHER = 16
 
 MAX_SUBSTEPS = 4096
 # Share of the amplitude beyond two thirds of the grid's band from which a run counts as coarse.
@@ -132,7 +136,7 @@ def solve_trajectories(
     equation: Equation,
     coefficients: Mapping[str, float],
     *,
-    grid: Grid,
+    grid: Grid | Points,
     dt: float,
     steps: int,
     trajectories: int,
@@ -147,6 +151,12 @@ def solve_trajectories(
     time `t0`.
     """
     equation = equation.placed_at(grid.origin)
+    if isinstance(grid, Points):
+        assert domain is not None
+        yield from _on_shape(
+            equation, coefficients, domain, grid, dt, steps, jax.random.key(seed), trajectories
+        )
+        return
     for key in jax.random.split(jax.random.key(seed), trajectories):
         if domain is not None and not domain.all_periodic:
             u0 = random_state(equation, coefficients, domain=domain, grid=grid, key=key, t0=t0)
@@ -159,6 +169,26 @@ def solve_trajectories(
         sides = grid.lengths
         frames, _ = solve(equation, coefficients, u0, lengths=sides, dt=dt, steps=steps, t0=t0)
         yield frames.astype(np.float32)
+
+
+def _on_shape(
+    equation: Equation,
+    coefficients: Mapping[str, float],
+    domain: Domain,
+    at: Points,
+    dt: float,
+    steps: int,
+    key: Array,
+    trajectories: int,
+) -> Iterator[Float[np.ndarray, "T C P"]]:
+    """A few trajectories at a time: their steps are products of matrices then."""
+    keys = jax.random.split(key, trajectories)
+    for first in range(0, trajectories, _TOGETHER):
+        starts = random_starts(equation, domain, keys[first : first + _TOGETHER])
+        frames, _ = solve_on_shape(
+            equation, coefficients, starts, domain=domain, at=at, dt=dt, steps=steps
+        )
+        yield from frames.astype(np.float32)
 
 
 @eqx.filter_jit

@@ -13,6 +13,8 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+from ..cache import cache_folder
+
 # A training takes about 2 MB.
 MOST_BYTES = 64 * 2**20
 # What compiles faster is not worth a file: JAX looks at every file when it adds one.
@@ -57,14 +59,10 @@ def keep_compiled() -> Path | None:
 
 
 def _folder() -> Path | None:
-    chosen = os.environ.get("SPLATOP_CACHE", "")
-    if chosen.lower() in ("off", "0", "no", "none", "false"):
+    root = cache_folder()
+    if root is None:
         return None
-    if chosen:
-        return Path(chosen).expanduser().absolute() / _machine()
-    from platformdirs import user_cache_path
-
-    return user_cache_path("splatop", appauthor=False) / "compiled" / _machine()
+    return (root if os.environ.get("SPLATOP_CACHE") else root / "compiled") / _machine()
 
 
 def _machine() -> str:

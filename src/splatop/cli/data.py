@@ -94,6 +94,16 @@ def generate(
         str | None,
         typer.Option(help='What holds at its edges: "x0: u = 0; x1: dn(u) = 0; y: periodic".'),
     ] = None,
+    shape: Annotated[
+        str | None,
+        typer.Option(
+            help='Cut out of its box: "disk(0.5, 0.5, 0.4)", "box - disk(0.4, 0.5, 0.1)".'
+        ),
+    ] = None,
+    scattered: Annotated[
+        int | None,
+        typer.Option(help="On a shape: so many random points instead of those of a grid."),
+    ] = None,
     sampling: Annotated[
         str | None,
         typer.Option(help="Points between its walls: ends, cells or left; one, or one per axis."),
@@ -137,7 +147,20 @@ def generate(
             tuple(numbers(lengths, "lengths") or [1.0]),
             data.as_origin(numbers(origin, "an origin"), dims),
         )
-        domain, grid = _edges(boundary, sampling, grid, parsed.fields)
+        if shape is not None:
+            domain, grid = data.shape_and_points(
+                shape,
+                boundary,
+                grid,
+                parsed.fields,
+                sampling=sampling,
+                scattered=scattered,
+                seed=seed,
+            )
+        elif scattered is not None:
+            raise SplatopError("expected --scattered with --shape, got it for a box")
+        else:
+            domain, grid = _edges(boundary, sampling, grid, parsed.fields)
         with progress_bar("solving") as progress:
             data.solve_to_file(
                 parsed,
@@ -348,14 +371,21 @@ def _times(times: dict[str, Any] | None) -> str:
 
 def _print_summary(summary: dict[str, Any]) -> None:
     points = " x ".join(map(str, summary["points"]))
+    grid = f"grid {points}" if "shape" not in summary else f"{points} points"
     lines = [
         f"{summary['source']} ({summary['format']}, {summary['gigabytes']:.3g} GB in float32)",
         f"  {summary['trajectories']} trajectories of {summary['frames']} frames, "
         f"dt = {summary['dt']:g}" + _times(summary["times"]),
-        f"  grid {points}, lengths {', '.join(f'{x:g}' for x in summary['lengths'])}, "
+        f"  {grid}, lengths {', '.join(f'{x:g}' for x in summary['lengths'])}, "
         f"from {', '.join(f'{x:g}' for x in summary['origin'])}, "
         f"boundary {summary['boundary_conditions']}",
     ]
+    if "shape" in summary:
+        held = summary["shape"]
+        lines.append(
+            f"  shape {held['text']}, area {held['area']:.4g}, edges {', '.join(held['edges'])}, "
+            f"known by {held['known_by']}"
+        )
     if summary["sampling"]:
         lines.append(f"  points of bounded axes: {summary['sampling']}")
     for name, values in summary["coefficients"].items():

@@ -87,6 +87,26 @@ _OPTIONS: dict[str, tuple[Any, Any]] = {
         ],
         None,
     ),
+    "shape": (
+        Annotated[
+            str | None,
+            typer.Option(
+                help='The part of the plane that 2D data are of: "disk(0.5, 0.5, 0.4)", "box - '
+                'disk(0.4, 0.5, 0.15)", "polygon(0 0, 1 0, 0 1)", or a mesh file.'
+            ),
+        ],
+        None,
+    ),
+    "mask": (
+        Annotated[
+            str | None,
+            typer.Option(
+                help="The shape as a variable of the file: 1 inside, 0 outside; or nan, where "
+                "values outside are NaN."
+            ),
+        ],
+        None,
+    ),
     "drop_end": (
         Annotated[
             bool, typer.Option("--drop-end", help="Leave out a last point that repeats the first.")
@@ -127,6 +147,8 @@ def arguments(reading: Reading) -> dict[str, Any]:
         "periodic": reading["periodic"] or None,
         "boundary": reading["boundary"],
         "sampling": reading["sampling"],
+        "shape": reading["shape"],
+        "mask": reading["mask"],
         "drop_end": reading["drop_end"] or None,
     }
     return {name: value for name, value in asked.items() if value is not None}

@@ -8,6 +8,7 @@ from .reference import reference_stepper as reference_stepper
 from .sampler import Batch as Batch
 from .sampler import WindowSampler as WindowSampler
 from .sampling import sampling_words as sampling_words
+from .shaped import shape_and_points as shape_and_points
 from .solve_to_file import solve_to_file as solve_to_file
 from .split import Split as Split
 from .split import part as part
@@ -15,6 +16,7 @@ from .split import split as split
 from .summary import plot as plot
 from .summary import spectrum as spectrum
 from .summary import summarize as summarize
+from .tables import save_table as save_table
 from .trajectories import ArrayTrajectories as ArrayTrajectories
 from .trajectories import Trajectories as Trajectories
 from .trajectories import frames_at as frames_at

@@ -118,7 +118,7 @@ def open_npz(
     origin: float | Sequence[float] | None,
 ) -> AxesTrajectories:
     """A `.npz` cannot be memory-mapped: its arrays are loaded."""
-    arrays = _load_npz(path)
+    arrays = load_npz(path)
     largest = max(arrays.values(), key=lambda array: array.size)
     axes = need(axes, _axes_wanted(largest), "name them (--axes btcxy)", path.name)
     usable = {k: a for k, a in arrays.items() if a.ndim == len(axes)}
@@ -156,7 +156,8 @@ def _load_npy(path: Path) -> np.ndarray:
     return array
 
 
-def _load_npz(path: Path) -> dict[str, np.ndarray]:
+def load_npz(path: Path) -> dict[str, np.ndarray]:
+    """The arrays of a file, by name; never objects."""
     try:
         with np.load(path, allow_pickle=False) as archive:
             arrays = {name: archive[name] for name in archive.files}

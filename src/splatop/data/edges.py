@@ -18,6 +18,7 @@ from .axes import as_lengths, as_origin
 from .ends import Sampled, proposed, sampled, seen_at, violation
 from .sampling import AxisPoints, axis_points, sampling_words, unknown_sampling
 from .seam import check_seam, open_seam, seams_of, without_end
+from .shaped import settled_on_shape, speaks_of_a_shape
 from .stated import PERIODIC
 from .trajectories import Trajectories
 
@@ -34,6 +35,8 @@ class Told:
     drop_end: bool = False
     lengths: float | Sequence[float] | None = None
     origin: float | Sequence[float] | None = None
+    shape: str | None = None
+    mask: np.ndarray | None = None  # True inside
 
 
 @dataclass(frozen=True)
@@ -57,6 +60,8 @@ def settled(data: Trajectories, told: Told) -> Trajectories:
     """
     if told.boundary is not None and told.periodic:
         raise SplatopError("expected --boundary or --periodic, got both: 'all: periodic' is a text")
+    if speaks_of_a_shape(data, told.shape, told.mask):
+        return settled_on_shape(data, told)
     if told.drop_end:
         keep = told.lengths is not None
         data = without_end(data, _may_be_rings(data, told), keep_lengths=keep)

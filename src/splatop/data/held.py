@@ -12,7 +12,9 @@ from ..grid import Grid
 from .axes import as_lengths, as_origin, is_complex, need
 from .complex_fields import real_array, real_fields, whole_names
 from .edges import Told, settled
+from .masks import NAN
 from .open import open_trajectories
+from .scattered import at_points
 from .seam import without_end
 from .times import frame_times, told_times
 from .trajectories import ArrayTrajectories, Trajectories, in_memory
@@ -31,6 +33,9 @@ def as_trajectories(
     drop_end: bool = False,
     boundary: str | None = None,
     sampling: str | Sequence[str] | None = None,
+    shape: str | None = None,
+    mask: Any = None,
+    points: Any = None,
     default_fields: Sequence[str] = ("u",),
     t0: float | None = None,
     times: Sequence[float] | np.ndarray | None = None,
@@ -39,8 +44,9 @@ def as_trajectories(
 
     `default_fields` name the channels of arrays that say nothing about them. A complex channel
     `psi` becomes the fields `psi_re` and `psi_im`; `drop_end` leaves out a repeated last point.
-    `boundary`, `sampling` and `t0` are as in `open_trajectories`; `times` are those of the frames
-    of an array, instead of `dt`.
+    `boundary`, `sampling`, `shape` and `t0` are as in `open_trajectories`; `mask` is an array of
+    the grid's points that is True inside, or "nan". With `points` `(P, 2)` arrays are
+    `([B,] T, C, P)`. `times` are those of the frames of an array, instead of `dt`.
     """
     if times is not None:
         if dt is not None or t0 is not None or not isinstance(data, np.ndarray | jax.Array):
@@ -74,12 +80,25 @@ def as_trajectories(
             boundary=boundary,
             sampling=sampling,
             t0=t0,
+            shape=shape,
+            mask=mask,
         )
     if is_labelled(data):
         trajectories = _from_labelled(data, dt, sides, corner, fields, default_fields)
     elif isinstance(data, np.ndarray | jax.Array):
         names = default_fields if fields is None else fields
-        trajectories = from_array(data, dt=dt, lengths=sides, origin=corner, fields=names)
+        if points is not None:
+            values = np.asarray(data)
+            trajectories = at_points(
+                values[None] if values.ndim == 3 else values,
+                np.asarray(points),
+                dt=dt,
+                fields=names,
+                source=_SOURCE,
+                kind="array",
+            )
+        else:
+            trajectories = from_array(data, dt=dt, lengths=sides, origin=corner, fields=names)
         if times is not None and len(times) != trajectories.frames:
             raise SplatopError(
                 f"expected {trajectories.frames} times, one for each frame, got {len(times)}"
@@ -92,9 +111,15 @@ def as_trajectories(
         )
     if trajectories.frames < 2:
         raise SplatopError(f"expected at least two frames, got {trajectories.frames}")
-    for index in range(trajectories.trajectories):
+    inside = mask
+    if isinstance(mask, str):
+        if mask.lower() != NAN:
+            raise SplatopError(f"expected mask as an array, or 'nan', got '{mask}'")
+        inside = np.isfinite(trajectories.states(0, 0, 1)[0]).all(axis=0)
+    told = Told(boundary, sampling, periodic or None, drop_end, sides, corner, shape, inside)
+    cut = shape is not None or inside is not None  # then NaN outside of the shape is none
+    for index in range(0 if cut else trajectories.trajectories):
         trajectories.window(index, 0, trajectories.frames)  # refuses what is not finite
-    told = Told(boundary, sampling, periodic or None, drop_end, sides, corner)
     trajectories = settled(trajectories, told)
     trajectories.times = told_times(
         trajectories.times, t0, dt=trajectories.dt, frames=trajectories.frames

@@ -21,6 +21,7 @@ from ..errors import SplatopError, unknown_name
 from .axes import SPATIAL, common_shape, parse_axes
 from .hdf5 import SIGNATURE, datasets, error_line, open_hdf5, text
 from .labelled import LabelledTrajectories
+from .scattered import PLACES
 
 # Names of coordinates, without regard to case.
 COORDINATES = {
@@ -105,6 +106,32 @@ def open_matlab(
         raise
     opened.attributes["format"] = "matlab 7.3" if file else "matlab"
     return opened
+
+
+def numbers_of(path: Path) -> dict[str, np.ndarray]:
+    """All arrays of numbers of a file that holds points `(P, 2)` among them; else nothing."""
+    if _is_hdf5(path):
+        with open_hdf5(path) as file:
+            held = _contents_of_hdf5(file, path.name).arrays
+            if not _has_points({name: array.shape for name, array in held.items()}):
+                return {}
+            every = {k: a.part((slice(None),) * len(a.shape)) for k, a in held.items()}
+            return {name: np.asarray(array) for name, array in every.items()}
+    try:
+        shapes = {n: shape for n, shape, kind in scipy.io.whosmat(path) if kind in _NUMERIC}
+    except Exception:  # said by whoever reads it as something else
+        return {}
+    if not _has_points(shapes):
+        return {}
+    loaded = scipy.io.loadmat(path, variable_names=list(shapes))
+    return {name: np.asarray(loaded[name]) for name in shapes}
+
+
+def _has_points(shapes: Mapping[str, tuple[int, ...]]) -> bool:
+    return any(
+        name.lower() in PLACES and len(shape) == 2 and shape[1] == 2 < shape[0]
+        for name, shape in shapes.items()
+    )
 
 
 def _is_hdf5(path: Path) -> bool:

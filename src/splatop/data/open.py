@@ -7,12 +7,15 @@ from typing import Any
 import h5py
 
 from ..errors import SplatopError
-from .arrays import NPY, ZIP, open_npy, open_npz
+from .arrays import NPY, ZIP, load_npz, open_npy, open_npz
 from .complex_fields import real_fields
 from .edges import Told, settled
 from .hdf5 import SIGNATURE, error_line, open_hdf5
+from .masks import read_mask
 from .names import Renamed, names_asked
 from .pdebench import FlatTrajectories, GroupedTrajectories, is_flat, is_grouped
+from .scattered import from_arrays, from_dataset, open_series
+from .tables import TABLES, open_table
 from .times import told_times
 from .trajectories import Trajectories
 from .well_reader import WellTrajectories, is_well
@@ -35,6 +38,8 @@ def open_trajectories(
     boundary: str | None = None,
     sampling: str | Sequence[str] | None = None,
     t0: float | None = None,
+    shape: str | None = None,
+    mask: str | None = None,
 ) -> Trajectories:
     """Open a file of trajectories; windows are read when they are asked for.
 
@@ -50,8 +55,15 @@ def open_trajectories(
     the data is checked to close periodically; `periodic=True` says so instead. `drop_end=True`
     leaves out a last point that repeats the first. A complex field `psi` becomes the two real ones
     `psi_re` and `psi_im`.
+
+    In 2D `shape` is the part of the plane that the data are of, as text ("box - disk(0.4, 0.5,
+    0.15)") or the path of a mesh, or `mask` the name of a variable of the file that is 1 inside and
+    0 outside, or "nan" where values outside are NaN; `boundary` then names its edges. Data at
+    scattered points always need one, unless their file states it.
     """
     path = Path(path)
+    if shape is not None and mask is not None:
+        raise SplatopError("expected --shape or --mask, got both: leave one out")
     files_names, new_names = names_asked(fields)
     asked = {"fields": files_names, "lengths": lengths, "dt": dt, "origin": origin}
     try:
@@ -69,7 +81,8 @@ def open_trajectories(
         if new_names:
             trajectories = Renamed(trajectories, new_names)
         trajectories = real_fields(trajectories)
-        told = Told(boundary, sampling, periodic, drop_end, lengths, origin)
+        inside = None if mask is None else read_mask(path, mask, trajectories)
+        told = Told(boundary, sampling, periodic, drop_end, lengths, origin, shape, inside)
         trajectories = settled(trajectories, told)
         trajectories.times = told_times(
             trajectories.times, t0, dt=trajectories.dt, frames=trajectories.frames
@@ -90,6 +103,10 @@ def _open(path: Path, axes: str | None, asked: dict[str, Any]) -> Trajectories:
     with path.open("rb") as stream:
         start = stream.read(16)
     head = start[:8]
+    if path.suffix.lower() in TABLES:
+        return open_table(path, **_of_points(axes, asked))
+    if path.suffix.lower() in (".xdmf", ".xmf"):
+        return open_series(path, **_of_points(axes, asked))
     if head == SIGNATURE:
         return _hdf5(path, axes, asked)
     if start.startswith(MATLAB) or path.suffix.lower() == ".mat":
@@ -97,13 +114,29 @@ def _open(path: Path, axes: str | None, asked: dict[str, Any]) -> Trajectories:
     if head.startswith(NPY):
         return open_npy(path, axes=axes, **asked)
     if head.startswith(ZIP):
+        found = None
+        if axes is None:
+            arrays = load_npz(path)
+            found = from_arrays(
+                arrays, **_of_points(axes, asked), source=path.name, kind="npz points"
+            )
+        if found is not None:
+            return found
         return open_npz(path, axes=axes, **asked)
     if head.startswith(NETCDF3):
         return _labelled(path, axes, asked)
     raise SplatopError(
-        "expected HDF5 (The Well, PDEBench, NetCDF), NetCDF 3, Zarr, MATLAB, .npy or .npz, "
+        "expected HDF5 (The Well, PDEBench, NetCDF), NetCDF 3, Zarr, MATLAB, .npy, .npz, a table "
+        "(.csv, .parquet) or a series on a mesh (.xdmf), "
         f"{path} is none of them (it begins with {head!r}): convert it first"
     )
+
+
+def _of_points(axes: str | None, asked: dict[str, Any]) -> dict[str, Any]:
+    """The arguments that readers of points take: their box comes with the shape."""
+    if axes is not None:
+        raise SplatopError(f"expected no axes for data at points, got '{axes}': leave it out")
+    return {"fields": asked["fields"], "dt": asked["dt"]}
 
 
 def _hdf5(path: Path, axes: str | None, asked: dict[str, Any]) -> Trajectories:
@@ -138,6 +171,11 @@ def _labelled(path: Path, axes: str | None, asked: dict[str, Any]) -> Trajectori
 
     data = open_labelled(path)
     try:
+        if axes is None:
+            points = from_dataset(data, **_of_points(axes, asked), source=path.name)
+            if points is not None:
+                data.close()
+                return points
         return LabelledTrajectories(data, axes=axes, **asked, source=path.name)
     except BaseException:
         data.close()
@@ -145,8 +183,14 @@ def _labelled(path: Path, axes: str | None, asked: dict[str, Any]) -> Trajectori
 
 
 def _matlab(path: Path, axes: str | None, asked: dict[str, Any]) -> Trajectories:
-    from .matlab import open_matlab  # with xarray, as above
+    from .matlab import numbers_of, open_matlab  # with xarray, as above
 
+    if axes is None:
+        found = from_arrays(
+            numbers_of(path), **_of_points(axes, asked), source=path.name, kind="matlab points"
+        )
+        if found is not None:
+            return found
     return open_matlab(path, axes=axes, **asked)
 
 

@@ -10,6 +10,7 @@ from ..domain import Domain
 from ..equation import Equation, format_equation
 from ..errors import SplatopError
 from ..grid import Grid
+from ..points import Points
 from ..solver import solve_trajectories
 from .generate import check_trajectory
 from .well_writer import Layout, Progress, check_writable_size, writing
@@ -20,7 +21,7 @@ def solve_to_file(
     path: str | Path,
     *,
     coefficients: Mapping[str, float],
-    grid: Grid,
+    grid: Grid | Points,
     dt: float,
     steps: int,
     trajectories: int,

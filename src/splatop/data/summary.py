@@ -7,6 +7,8 @@ import jax.numpy as jnp
 import numpy as np
 
 from ..errors import SplatopError
+from ..points import Points
+from ..spaces import energy_spectrum
 from ..spectral import radial_spectrum
 from .atomic import complete_or_absent
 from .trajectories import Trajectories
@@ -37,7 +39,8 @@ def summarize(trajectories: Trajectories, *, progress: Progress | None = None) -
         "boundary_conditions": attributes.pop("boundary_conditions", None),
         "sampling": attributes.pop("sampling", None),
         "domain": trajectories.domain.as_dict(),
-        "layout": list(trajectories.grid.layout),
+        "layout": _layout(trajectories),
+        **_shape(trajectories),
         "fields": list(trajectories.fields),
         "trajectories": trajectories.trajectories,
         "frames": trajectories.frames,
@@ -74,6 +77,33 @@ def _times(trajectories: Trajectories) -> dict[str, Any] | None:
     }
 
 
+def _layout(trajectories: Trajectories) -> list[str]:
+    grid = trajectories.grid
+    if isinstance(grid, Points):
+        return ["scattered points" if grid.cells is None else "the points of a masked grid"]
+    return list(grid.layout)
+
+
+def _shape(trajectories: Trajectories) -> dict[str, Any]:
+    """What is worth knowing of a shape."""
+    shape = trajectories.domain.shape
+    if shape is None:
+        return {}
+    grid, sure = trajectories.grid, "its formula"
+    if not shape.is_exact:
+        step = max(grid.spacing)
+        sure = f"a mask: the edge is known to a cell ({step:.3g}) only; give --shape if you know it"
+    return {
+        "shape": {
+            "text": shape.text(),
+            "edges": list(shape.edge_names),
+            "area": shape.area,
+            "points": int(grid.points[0]),
+            "known_by": sure,
+        }
+    }
+
+
 def _without_nan(value: Any) -> Any:
     """JSON has no NaN: null stands for it."""
     if isinstance(value, dict):
@@ -91,6 +121,8 @@ def spectrum(trajectories: Trajectories) -> dict[str, Any]:
     Wavenumbers count waves in `box`, the longest side; of a bounded axis twice its length, because
     fields are continued beyond its ends by reflection.
     """
+    if isinstance(trajectories.grid, Points):
+        return _spectrum_on_shape(trajectories)
     count = min(_SPECTRUM_FRAMES, trajectories.trajectories * trajectories.frames)
     flat = np.linspace(0, trajectories.trajectories * trajectories.frames - 1, count).astype(int)
     energies = []
@@ -108,8 +140,12 @@ def spectrum(trajectories: Trajectories) -> dict[str, Any]:
             whole = _reflected(state / size, trajectories)
             energy = radial_spectrum(jnp.asarray(whole), sides)
             energies.append(np.asarray(energy, float) * size**2)
+    return _described(energies, max(sides))
+
+
+def _described(energies: list[np.ndarray], box: float) -> dict[str, Any]:
     if not energies:
-        return {"frames": 0, "box": max(sides), "energy": [], "holds": {}, "tail": None}
+        return {"frames": 0, "box": box, "energy": [], "holds": {}, "tail": None}
     energy = np.mean(energies, axis=0)
     fluctuation = energy[1:]
     total, largest = fluctuation.sum(), fluctuation.max(initial=0.0)
@@ -117,11 +153,26 @@ def spectrum(trajectories: Trajectories) -> dict[str, Any]:
     tail = fluctuation[-max(1, len(fluctuation) // 8) :]
     return {
         "frames": len(energies),
-        "box": max(sides),
+        "box": box,
         "energy": energy.tolist(),
         "holds": {f"{share:g}": _reaches(cumulative, share) for share in _SHARES},
         "tail": float(tail.mean() / largest) if largest > 0 else None,
     }
+
+
+def _spectrum_on_shape(trajectories: Trajectories) -> dict[str, Any]:
+    """The same by the harmonics of the insulated shape."""
+    domain, at = trajectories.domain, trajectories.grid.layout
+    frames = [
+        trajectories.states(0, int(step), 1)[0]
+        for step in np.linspace(0, trajectories.frames - 1, 8).astype(int)
+    ]
+    energies = [
+        np.asarray(energy_spectrum(jnp.asarray(frame), domain, at), float)
+        for frame in frames
+        if np.isfinite(frame).all()
+    ]
+    return _described(energies, max(domain.lengths))
 
 
 def _reflected(state: np.ndarray, trajectories: Trajectories) -> np.ndarray:
@@ -153,6 +204,11 @@ def plot(trajectories: Trajectories, path: str | Path) -> None:
     """Draw a few frames of the first trajectory, one row per field, and the spectrum."""
     from matplotlib.figure import Figure  # slow to import, and only pictures need it
 
+    if isinstance(trajectories.grid, Points):
+        from .shape_picture import plot_shape
+
+        plot_shape(trajectories, path)
+        return
     path = Path(path)
     if path.suffix.lower() not in (".png", ".pdf", ".svg"):
         raise SplatopError(f"expected a picture named .png, .pdf or .svg, got {path.name}")

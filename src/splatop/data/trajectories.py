@@ -13,6 +13,7 @@ from ..equation import Equation
 from ..equation.edge_values import moves
 from ..errors import SplatopError
 from ..grid import Grid
+from ..points import Points
 from ..stepper import TIME
 from .stated import Stated
 from .times import check_clock, frame_times, is_even, windows_when
@@ -34,7 +35,7 @@ class Trajectories(abc.ABC):
     those that a file has, by the letter of their axis, and `stated` is what it says of its edges.
     """
 
-    grid: Grid
+    grid: Grid | Points
     dt: float
     fields: tuple[str, ...]
     coefficients: dict[str, np.ndarray]
@@ -206,7 +207,7 @@ class ArrayTrajectories(Trajectories):
     def __init__(
         self,
         array: np.ndarray,
-        grid: Grid,
+        grid: Grid | Points,
         *,
         dt: float,
         fields: tuple[str, ...],
@@ -216,7 +217,7 @@ class ArrayTrajectories(Trajectories):
         times: np.ndarray | None = None,
     ):
         self.array = np.asarray(array, np.float32)
-        if self.array.ndim != 3 + grid.dims or self.array.shape[3:] != grid.points:
+        if self.array.shape[3:] != grid.points:
             raise SplatopError(
                 f"expected an array (B, T, C, {', '.join(map(str, grid.points))}) for this grid, "
                 f"got shape {self.array.shape}"
@@ -327,16 +328,18 @@ def roughest_pairs(data: Trajectories, count: int, *, most: int = 2048) -> np.nd
     every = data.trajectories * data.frames
     numbers = np.unique(np.linspace(0, every - 1, min(every, most)).astype(int))
     pairs = np.stack(np.divmod(numbers, data.frames), axis=1)
-    periodic = data.domain.periodic
-    rough = [_roughness(data.window(int(b), int(t), 1)[0], periodic) for b, t in pairs]
+    rough = [_roughness(data.window(int(b), int(t), 1)[0], data) for b, t in pairs]
     return pairs[np.argsort(rough, kind="stable")[::-1][:count]]
 
 
-def _roughness(frame: np.ndarray, periodic: tuple[bool, ...]) -> float:
+def _roughness(frame: np.ndarray, data: Trajectories) -> float:
     """The mean square of the slope from point to point, over that of the frame itself."""
     size = float(np.square(frame).sum())
     slopes = 0.0
-    for axis, ring in enumerate(periodic, start=1):
+    if isinstance(data.grid, Points):
+        slopes = float(np.square(frame - frame[:, data.grid.neighbours]).sum())
+        return slopes / size if size > 0 else 0.0
+    for axis, ring in enumerate(data.domain.periodic, start=1):
         slopes += float(np.square(np.diff(frame, axis=axis)).sum())
         if ring:
             across = frame.take(0, axis) - frame.take(-1, axis)

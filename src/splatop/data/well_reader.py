@@ -12,6 +12,7 @@ import numpy as np
 from ..domain import Domain
 from ..errors import SplatopError
 from ..grid import Grid
+from ..points import Points, layout_from_json
 from .axes import (
     SPATIAL,
     as_lengths,
@@ -53,19 +54,32 @@ class WellTrajectories(Trajectories):
     ):
         self._file = file
         ours = _ours(file)
-        axes = _axes(file, source)
-        channels = _channels(file, len(axes), source)
+        scattered = (
+            _points(ours, source) if text(file.attrs.get("grid_type", "")) == "points" else None
+        )
+        axes = ["x", "y"] if scattered else _axes(file, source)
+        # Axes of a state, of which scattered points are one.
+        rank = len(axes) if scattered is None else 1
+        channels = _channels(file, len(axes), source, rank)
         names = choose_fields(fields or ours.get("fields"), channels)
         shape = common_shape(
-            {name: channels[name].dataset.shape[: 2 + len(axes)] for name in names}, source
+            {name: channels[name].dataset.shape[: 2 + rank] for name in names}, source
         )
         self.trajectories, self.frames, *points = shape
-        given = as_lengths(lengths, len(points))
-        self.grid = Grid(
-            tuple(points),
-            given or _lengths(file, axes, points, ours, source),
-            as_origin(origin, len(points)) or _origin(file, axes, points, ours, source),
-        )
+        if scattered is not None:
+            if scattered.points != tuple(points):
+                raise SplatopError(
+                    f"{source}: expected values at {scattered.points[0]} points, got {points[0]}: "
+                    "the file was damaged"
+                )
+            self.grid = scattered
+        else:
+            given = as_lengths(lengths, len(points))
+            self.grid = Grid(
+                tuple(points),
+                given or _lengths(file, axes, points, ours, source),
+                as_origin(origin, len(points)) or _origin(file, axes, points, ours, source),
+            )
         if dt is None:
             dt, self.times = _times(file, self.frames, ours, source)
         self.dt, self.fields, self.coefficients = checked_metadata(
@@ -81,13 +95,17 @@ class WellTrajectories(Trajectories):
         }
         self.attributes.pop("boundary_conditions", None)
         self.attributes.pop("sampling", None)
+        self.attributes.pop("shape", None)
         stored = {
             k: _coordinates(file, name, source) for k, name in zip(SPATIAL, axes, strict=False)
         }
         self.coordinates = {k: values for k, values in stored.items() if values is not None}
-        self.stated = _own(ours, self.grid, self.coordinates) or read_flags(
-            file, axes, tuple(names), source
-        )
+        if isinstance(self.grid, Points):
+            self.stated = Stated(domain=_domain(ours))
+        else:
+            self.stated = _own(ours, self.grid, self.coordinates) or read_flags(
+                file, axes, tuple(names), source
+            )
         self.complex_fields = tuple(
             name for name in names if np.iscomplexobj(np.empty(0, channels[name].dataset.dtype))
         )
@@ -102,7 +120,7 @@ class WellTrajectories(Trajectories):
         out = np.empty((frames, *self.shape[2:]), kind)
         for dataset, parts in self._parts.items():
             block = np.asarray(dataset[trajectory, start : start + frames])
-            block = block.reshape(*block.shape[: 1 + self.grid.dims], -1)
+            block = block.reshape(*block.shape[: 1 + len(self.grid.points)], -1)
             for index, component in parts:
                 out[:, index] = block[..., component]
         return out
@@ -121,6 +139,24 @@ def _ours(file: h5py.File) -> dict[str, Any]:
         return json.loads(text(file.attrs.get(OURS, "{}")))
     except ValueError:
         return {}
+
+
+def _points(ours: dict[str, Any], source: str) -> Points:
+    """The points that our own writer stored."""
+    try:
+        found = layout_from_json(ours["layout"])
+    except (KeyError, SplatopError) as error:
+        raise SplatopError(f"{source}: expected the points of its values, got {error}") from error
+    if not isinstance(found, Points):
+        raise SplatopError(f"{source}: expected scattered points, got a grid")
+    return found
+
+
+def _domain(ours: dict[str, Any]) -> Domain | None:
+    try:
+        return Domain.from_dict(ours["domain"])
+    except (KeyError, TypeError, SplatopError):
+        return None
 
 
 def _axes(file: h5py.File, source: str) -> list[str]:
@@ -157,8 +193,8 @@ def _own(ours: dict[str, Any], grid: Grid, coordinates: Mapping[str, np.ndarray]
     return Stated(domain=domain, layout=written.layout)
 
 
-def _channels(file: h5py.File, dims: int, source: str) -> dict[str, _Channel]:
-    """All channels that vary with trajectory, time and space, by name."""
+def _channels(file: h5py.File, dims: int, source: str, axes: int) -> dict[str, _Channel]:
+    """All channels that vary with trajectory, time and space (so many `axes`), by name."""
     channels: dict[str, _Channel] = {}
     for rank in range(3):
         fields = group(file, f"t{rank}_fields")
@@ -166,8 +202,8 @@ def _channels(file: h5py.File, dims: int, source: str) -> dict[str, _Channel]:
             varying = [dataset.attrs.get(f"{what}_varying", True) for what in ("sample", "time")]
             if not (all(varying) and np.all(dataset.attrs.get("dim_varying", True))):
                 continue
-            components = int(np.prod(dataset.shape[2 + dims :]))
-            if dataset.ndim < 2 + dims or components != dims**rank:
+            components = int(np.prod(dataset.shape[2 + axes :]))
+            if dataset.ndim < 2 + axes or components != dims**rank:
                 raise SplatopError(
                     f"{source}: expected (trajectory, time, {dims} of space) and {dims**rank} "
                     f"component(s) in t{rank}_fields/{name}, got shape {dataset.shape}"

@@ -15,6 +15,7 @@ import numpy as np
 from ..domain import Domain
 from ..errors import SplatopError
 from ..grid import Grid
+from ..points import Points, layout_as_json
 from .atomic import check_room, complete_or_absent
 from .axes import SPATIAL
 from .times import is_even
@@ -41,7 +42,7 @@ class Layout:
     """What a data set's header says: `shape` is `(B, T, C, *N)`, coefficients are `(B,)` each."""
 
     shape: tuple[int, ...]
-    grid: Grid
+    grid: Grid | Points
     dt: float
     fields: tuple[str, ...]
     coefficients: Mapping[str, np.ndarray]
@@ -195,7 +196,7 @@ def _write_header(file: h5py.File, layout: Layout, *, name: str) -> None:
     _set(
         file,
         dataset_name=str(layout.attributes.get("benchmark", name)),
-        grid_type="cartesian",
+        grid_type="points" if isinstance(layout.grid, Points) else "cartesian",
         n_spatial_dims=layout.grid.dims,
         n_trajectories=layout.shape[0],
     )
@@ -204,7 +205,7 @@ def _write_header(file: h5py.File, layout: Layout, *, name: str) -> None:
         "dt": layout.dt,
         "lengths": layout.grid.lengths,
         "origin": layout.grid.origin,
-        "layout": layout.grid.layout,
+        "layout": layout_as_json(layout.grid.layout),
         "domain": layout.edges.as_dict(),
         "attributes": dict(layout.attributes),
     }
@@ -218,7 +219,8 @@ def _write_header(file: h5py.File, layout: Layout, *, name: str) -> None:
     for axis, values in coordinates.items():
         dataset = dimensions.create_dataset(axis, data=values.astype(np.float32))
         _set(dataset, sample_varying=False, time_varying=False)
-    write_flags(file, layout.edges, layout.fields, layout.grid.points)
+    if layout.edges.shape is None:
+        write_flags(file, layout.edges, layout.fields, layout.grid.points)
     vectors = group_vectors(layout.fields, layout.grid.dims)
     names = [
         [name for name, channels in vectors.items() if not is_vector(channels)],
@@ -247,7 +249,7 @@ def _create(file: h5py.File, layout: Layout, name: str, compress: bool) -> h5py.
         compression="lzf" if compress else None,
         shuffle=compress,
     )
-    varying = [True] * layout.grid.dims
+    varying = [True] * len(points)
     _set(dataset, dim_varying=varying, sample_varying=True, time_varying=True)
     return dataset
 

@@ -6,12 +6,13 @@ every error points at its place in the text.
 """
 
 from collections.abc import Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
 from ..domain import AXES, FREE, Condition, Domain
 from ..errors import SplatopError, unknown_name
+from ..shapes import Shape
 from .expression import (
     Expression,
     bounded_work,
@@ -36,20 +37,21 @@ def parse_boundary(
     dims: int,
     coefficients: Iterable[str] | None = None,
     others: Iterable[str] = (),
+    shape: Shape | None = None,
 ) -> tuple[tuple[bool, ...], Conditions]:
     """Which axes are periodic, and the condition by end and field at those that are not.
 
     There is exactly one condition for each of the `fields` at each end. `coefficients` limits which
     names values may hold; without it every name that is no field is one. Conditions of fields in
     `others`, which the data have but are not read, are left out. Where `psi_re` and `psi_im` are
-    fields, a condition for the complex `psi` is one for both.
+    fields, a condition for the complex `psi` is one for both. With a `shape` the places are its
+    named edges: `disk1: u = 0; outer: dn(u) = 0`.
     """
     if dims not in (1, 2, 3):
         raise SplatopError(f"expected a boundary in 1, 2 or 3 dimensions, got {dims}")
     allowed = None if coefficients is None else tuple(coefficients)
-    reader = _Reader(
-        Source(text, what=WHAT, symbols=":"), tuple(fields), dims, allowed, tuple(others)
-    )
+    source = Source(text, what=WHAT, symbols=":" if shape is None else ":.")
+    reader = _Reader(source, tuple(fields), dims, allowed, tuple(others), shape)
     with bounded_work():
         for piece in _pieces(reader.source.tokens(), ";"):
             reader.statement(piece)
@@ -63,13 +65,15 @@ def domain_from_text(
     fields: Iterable[str],
     origin: Iterable[float] = (),
     coefficients: Iterable[str] | None = None,
+    shape: Shape | None = None,
 ) -> Domain:
     """The box of these sides, from `origin` (else 0) on, with the edges that the text states."""
     sides = tuple(lengths)
     periodic, conditions = parse_boundary(
-        text, fields=fields, dims=len(sides), coefficients=coefficients
+        text, fields=fields, dims=len(sides), coefficients=coefficients, shape=shape
     )
-    return Domain.box(sides, origin, periodic).with_conditions(conditions)
+    box = replace(Domain.box(sides, origin, periodic), shape=shape)
+    return box.with_conditions(conditions)
 
 
 def _pieces(tokens: list[Token], mark: str) -> list[list[Token]]:
@@ -99,6 +103,7 @@ class _Reader:
     dims: int
     coefficients: tuple[str, ...] | None
     others: tuple[str, ...]
+    shape: Shape | None = None
 
     def __post_init__(self):
         self.rings: set[str] = set()  # the axes that are periodic
@@ -115,7 +120,7 @@ class _Reader:
         return self.source.error(str(message), token.at)
 
     def statement(self, piece: list[Token]) -> None:
-        place, *rest = piece
+        place, *rest = self.joined(piece)
         if place.kind != "name" or not rest or rest[0].text != ":":
             raise self.error(
                 "expected a side and a colon, as in 'x0: u = 0', 'y: periodic' or 'all: dn(u) = 0'",
@@ -125,7 +130,19 @@ class _Reader:
         for item in _pieces(rest[1:], ","):
             self.item(place, sides, item)
 
+    def joined(self, piece: list[Token]) -> list[Token]:
+        """With the name of an edge such as polygon1.2 as one token."""
+        colon = next((n for n, token in enumerate(piece) if token.text == ":"), 0)
+        if self.shape is None or colon < 2 or piece[0].kind != "name":
+            return piece
+        return [Token("name", "".join(t.text for t in piece[:colon]), piece[0].at), *piece[colon:]]
+
     def sides(self, place: Token) -> tuple[str, ...]:
+        if self.shape is not None:
+            try:
+                return self.shape.sides(place.text)
+            except SplatopError as error:
+                raise self.error(error, place) from None
         every = tuple(f"{axis}{end}" for axis in self.axes for end in (0, 1))
         if place.text == EVERYWHERE:
             return every
@@ -165,6 +182,8 @@ class _Reader:
                 self.say(side, field, Condition(kind, value), name)
 
     def periodic(self, place: Token, sides: tuple[str, ...], word: Token) -> None:
+        if self.shape is not None:
+            raise self.error("expected a condition at the edge of a shape, got 'periodic'", word)
         if len(sides) == 1:
             raise self.error(
                 f"expected both ends of {place.text[0]} to be periodic, got one: write "
@@ -203,7 +222,7 @@ class _Reader:
         return self.pairs.get(name, (name,)) if name not in self.fields else (name,)
 
     def say(self, side: str, field: str, condition: Condition, token: Token) -> None:
-        if side[0] in self.rings:
+        if self.shape is None and side[0] in self.rings:
             raise self.error(
                 f"expected {side[0]} to be said once, got a condition beside 'periodic'", token
             )
@@ -251,6 +270,8 @@ class _Reader:
                 f"{token.text}: conditions between fields are not supported",
                 token,
             )
+        if self.shape is not None:
+            return
         across = next((side for side in sides if side[0] == token.text), None)
         if across is not None:
             along = [axis for axis in self.axes if axis != token.text]
@@ -274,6 +295,9 @@ class _Reader:
     # --- the whole ---
 
     def result(self) -> tuple[tuple[bool, ...], Conditions]:
+        if self.shape is not None:
+            self.check_edges(self.shape)
+            return (False,) * self.dims, self.conditions
         for axis in self.axes:
             if axis in self.rings:
                 continue
@@ -286,6 +310,20 @@ class _Reader:
             if missing:
                 raise self.source.error(self.missing(axis, missing), len(self.source.text.rstrip()))
         return tuple(axis in self.rings for axis in self.axes), self.conditions
+
+    def check_edges(self, shape: Shape) -> None:
+        names = shape.edge_names
+        missing = [(e, f) for e in names for f in self.fields if (e, f) not in self.said]
+        if missing:
+            edge, field = missing[0]
+            more = len(missing) - 1
+            raise self.source.error(
+                f"expected a condition for each field at each edge of the shape "
+                f"({', '.join(names)}), got none for {field} at {edge}"
+                f"{f' (and {more} more)' if more else ''}: add '; {edge}: {field} = 0', '; {edge}: "
+                f"dn({field}) = 0' or '; {edge}: free({field})'",
+                len(self.source.text.rstrip()),
+            )
 
     def missing(self, axis: str, missing: list[tuple[str, str]]) -> str:
         side, field = missing[0]

@@ -15,6 +15,7 @@ from ..domain import Domain
 from ..ensemble import Ensemble
 from ..errors import SplatopError, unknown_name
 from ..model import Model
+from ..points import Layout
 from ..spectral import Field
 from ..stepper import INTERVAL, Coefficients, Stepper, at_step, course
 from ..threads import one_blas_thread
@@ -71,9 +72,10 @@ def evaluate_all(
             f"expected 1 to {trajectories.frames - 1} steps, which is what {trajectories.source} "
             f"has beyond its first frame, got {steps}"
         )
-    every = dict(models)
-    for name, model in models.items():
-        check_model_fits(model, trajectories)
+    every = {}
+    for name, given in models.items():
+        check_model_fits(given, trajectories)
+        model = every[name] = given.for_data(trajectories.grid)
         if "physics alone" in also and model.spec.kind == "surrogate" and model.physics:
             every[_alone(name)] = model.physics_only()
     reference = ReferenceRange()
@@ -213,7 +215,7 @@ def _advance(
     u: Field,
     reference: Float[Array, "T C *N"],
     coefficients: Coefficients,
-    place: tuple[Domain, tuple[str, ...]],
+    place: tuple[Domain, Layout],
 ) -> tuple[Field, FrameStatistics]:
     """One call for each step: in a compiled loop XLA's convolutions are far slower on CPUs."""
     every = []
@@ -231,7 +233,7 @@ def _step(
     u: Field,
     truth: Field,
     coefficients: Coefficients,
-    place: tuple[Domain, tuple[str, ...]],
+    place: tuple[Domain, Layout],
 ) -> tuple[Field, FrameStatistics]:
     u = stepper(u, coefficients)
     domain, layout = place

@@ -43,6 +43,7 @@ def forecast(
         raise SplatopError(f"expected at least one trajectory, got {trajectories}")
     with data if isinstance(data, Trajectories) else open_trajectories(data) as source:
         check_model_fits(model, source)
+        model = model.for_data(source.grid)
         begins = 0.0 if source.times is None else float(source.times[0])
         if times is None:
             times = begins + model.spec.dt * np.arange(1, (steps or 0) + 1)

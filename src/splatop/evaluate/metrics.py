@@ -10,6 +10,7 @@ import numpy as np
 from jaxtyping import Array, Float
 
 from ..domain import Domain
+from ..points import Layout, Points
 from ..spaces import energy_spectrum
 from ..spectral import Field
 
@@ -36,20 +37,28 @@ class FrameStatistics(eqx.Module):
 
 
 def frame_statistics(
-    prediction: Field, reference: Field, *, domain: Domain, layout: tuple[str, ...]
+    prediction: Field, reference: Field, *, domain: Domain, layout: Layout
 ) -> FrameStatistics:
     """What the metrics need of one predicted frame and its reference."""
     space = tuple(range(1, reference.ndim))
-    prediction_mean = jnp.mean(prediction, axis=space, keepdims=True)
-    reference_mean = jnp.mean(reference, axis=space, keepdims=True)
+
+    def mean(values: Array, **how) -> Array:
+        """Over the domain: scattered points stand for areas of their own."""
+        if not isinstance(layout, Points):
+            return jnp.mean(values, **how)
+        weights = jnp.asarray(layout.weights(domain.shape) * len(layout.places), values.dtype)
+        return jnp.mean(values * weights, **how)
+
+    prediction_mean = mean(prediction, axis=space, keepdims=True)
+    reference_mean = mean(reference, axis=space, keepdims=True)
     p, r = prediction - prediction_mean, reference - reference_mean
     return FrameStatistics(
-        error=jnp.mean((prediction - reference) ** 2),
-        prediction=jnp.mean(prediction**2),
-        reference=jnp.mean(reference**2),
-        covariance=jnp.mean(p * r),
-        prediction_variance=jnp.mean(p**2),
-        reference_variance=jnp.mean(r**2),
+        error=mean((prediction - reference) ** 2),
+        prediction=mean(prediction**2),
+        reference=mean(reference**2),
+        covariance=mean(p * r),
+        prediction_variance=mean(p**2),
+        reference_variance=mean(r**2),
         prediction_spectrum=energy_spectrum(prediction, domain, layout),
         reference_spectrum=energy_spectrum(reference, domain, layout),
         reference_mean=reference_mean.reshape(-1),

@@ -13,8 +13,9 @@ import numpy as np
 from ..data import Trajectories
 from ..equation import Equation
 from ..errors import SplatopError
+from ..points import Points
 from ..stepper import TIME
-from ..walls import Galerkin, check_conditions, choose_sizes, wall_space
+from ..walls import Galerkin, check_conditions, choose_on_shape, choose_sizes, wall_space
 from .diagnose import UNRESOLVED, unresolved_text
 from .noise import VISIBLE, share_not_white
 from .pieces import cut
@@ -93,7 +94,10 @@ def _rows(
     sparse = slice(None, None, max(1, times.size // 24))
     few = frames.reshape(-1, *frames.shape[2:])[sparse]
     at = {**given, TIME: times.reshape(-1)[sparse]}
-    sizes = choose_sizes(equation, at, few, domain=domain, grid=grid, tail=_TAIL, level=_LEVEL)
+    if isinstance(grid, Points):
+        sizes = choose_on_shape(equation, at, few, domain=domain, at=grid, tail=_TAIL, level=_LEVEL)
+    else:
+        sizes = choose_sizes(equation, at, few, domain=domain, grid=grid, tail=_TAIL, level=_LEVEL)
     anchors = tuple(size.anchors for size in sizes)
     scheme = Galerkin(equation, wall_space(equation, domain, anchors))
     return _Rows(scheme, frames, times, trajectories.dt, grid, given)
@@ -139,7 +143,7 @@ class _Rows:
         self, scheme: Galerkin, frames: np.ndarray, times: np.ndarray, dt: float, grid, given
     ):
         self.scheme, self.dt, self.times = scheme, dt, jnp.asarray(times)
-        along = grid.fractions()
+        along = scheme.space.sampled(grid.points, grid.layout)
         fixed = None if scheme.moving else scheme.lifted(given)
 
         def lifted(t):
@@ -159,9 +163,8 @@ class _Rows:
         self.small = share_not_white(rest, self.sizes, self.freedom)
         self.unresolved = self.small if self.small >= VISIBLE else 0.0
         deviation = np.maximum(self.noise, self.rounding)
-        gain = [self._gain(scheme, axis, x) for axis, x in enumerate(along)]
-        shape = (len(deviation), *(1,) * scheme.space.dims)
-        self.deviation = deviation.reshape(shape) * np.sqrt(np.prod(np.broadcast_arrays(*gain), 0))
+        shape = (len(deviation), *(1,) * len(scheme.space.shape))
+        self.deviation = deviation.reshape(shape) * np.sqrt(scheme.space.gain(along))
         loud = np.sqrt(np.mean(np.square(np.asarray(self.numbers)), axis=(0, 1)))
         self.heard = loud > _HEARD * self.deviation
         if not self.heard.any():
@@ -180,15 +183,6 @@ class _Rows:
         self.floor = _FLOOR * np.sqrt(np.mean(self.change[:, :, self.heard] ** 2))
         variance = self.deviation**2 * np.sum(self.slope**2)
         self.weight = 1 / np.sqrt(variance[self.heard] + self.floor**2)
-
-    @staticmethod
-    def _gain(scheme: Galerkin, axis: int, x: np.ndarray) -> np.ndarray:
-        """Variance of each number along an axis from samples of unit variance."""
-        fit = scheme.space._fit(axis, x)
-        squares = np.sum(np.broadcast_to(fit, (len(scheme.space.fields), *fit.shape[-2:])) ** 2, -1)
-        place = [len(squares), *(1,) * scheme.space.dims]
-        place[axis + 1] = squares.shape[1]
-        return squares.reshape(place)
 
     def _against(self, values, weights: np.ndarray):
         """Integrals of `(pieces, T, ...)` against bumps: `(pieces, bumps, ...)`."""

@@ -6,6 +6,7 @@ from dataclasses import replace
 from typing import Any
 
 import equinox as eqx
+import jax
 import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Float
@@ -14,6 +15,7 @@ from ..ensemble import Ensemble, stack
 from ..errors import SplatopError, check_field
 from ..operators import parameter_count
 from ..physics import Physics
+from ..points import Points
 from ..spectral import Field
 from ..stepper import INTERVAL, Coefficients, Stepper, at_step, course, rollout
 from .spec import ModelSpec
@@ -62,6 +64,37 @@ class Model(eqx.Module):
             raise SplatopError(f"a '{self.spec.kind}' model has no physics to run alone")
         return Model(self.spec.without_operator(), self.physics, self.record)
 
+    def at(self, points: Points | np.ndarray) -> "Model":
+        """The same model of states `(C, P)` at other points of its shape, `(P, 2)`."""
+        domain = self.spec.domain
+        if domain is None or domain.shape is None:
+            raise SplatopError("expected a model of a shape to move to other points, got a box")
+        if not isinstance(points, Points):
+            points = Points.of(points, lengths=domain.lengths, origin=domain.origin)
+        away = domain.shape.distance(points.places)
+        if away.max() > 1e-5 * max(domain.lengths):
+            x, y = points.places[int(np.argmax(away))]
+            raise SplatopError(
+                f"expected points inside of the shape, got one at ({x:.6g}, {y:.6g}), "
+                f"{away.max():.3g} outside: leave it out"
+            )
+        if points == self.spec.layout:
+            return self
+
+        def movable(node: Any) -> bool:
+            return hasattr(node, "moved_to")
+
+        stepper = jax.tree.map(
+            lambda node: node.moved_to(points) if movable(node) else node,
+            self.stepper,
+            is_leaf=movable,
+        )
+        return Model(replace(self.spec, layout=points), stepper, self.record)
+
+    def for_data(self, grid: Any) -> "Model":
+        """The model for states that are sampled like these: itself, or moved to their points."""
+        return self.at(grid) if isinstance(grid, Points) else self
+
     def complete(self, coefficients: Coefficients | None) -> dict[str, Any]:
         """The model's fixed coefficients with a trajectory's own ones."""
         given = {**self.spec.coefficients, **(coefficients or {})}
@@ -101,7 +134,7 @@ class Model(eqx.Module):
 
     def _checked(self, u: GivenField) -> Array:
         u = jnp.asarray(u)
-        check_field(u, dims=self.spec.dims, channels=len(self.spec.fields))
+        check_field(u, dims=self.spec.rank, channels=len(self.spec.fields))
         return u
 
 

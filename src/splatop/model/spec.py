@@ -22,6 +22,7 @@ from ..grid import Grid
 from ..numerics import Numerics, build_encoder, build_physics
 from ..operators import BASELINES, FNO, Conditioning, baseline
 from ..operators.harmonic import HarmonicOperator
+from ..points import Layout, Points, layout_as_json, layout_from_json
 from ..spectral import Field
 from ..stepper import INTERVAL, Stepper
 from ..surrogate import ScaledOperator, Surrogate
@@ -66,7 +67,7 @@ class ModelSpec:
     origin: tuple[float, ...] = ()
     terms: Any = None
     domain: Domain | None = None
-    layout: tuple[str, ...] = ()
+    layout: Layout = ()
     intervals: tuple[float, ...] = ()  # shortest and longest, of frames that are not even
 
     def __post_init__(self):
@@ -97,6 +98,11 @@ class ModelSpec:
         """What a network of the model is told beside the state."""
         seen = self.unknown if self.conditioned else ()
         return (*seen, INTERVAL) if self.intervals else seen
+
+    @property
+    def rank(self) -> int:
+        """Axes of one channel of a state: scattered points are one."""
+        return 1 if isinstance(self.layout, Points) else self.dims
 
     @cached_property
     def full_equation(self) -> Equation:
@@ -136,12 +142,23 @@ class ModelSpec:
         model was trained on."""
         domain, layout = data.domain, data.grid.layout
         own = self.domain or Domain.box(self.lengths)
-        if (own.periodic, own.conditions) != (domain.periodic, domain.conditions):
+        said, held = ((d.periodic, d.conditions, d.shape) for d in (own, domain))
+        if said != held:
+            if own.shape != domain.shape:
+                here, there = (
+                    "a box" if d.shape is None else d.shape.text() for d in (own, domain)
+                )
+                raise SplatopError(
+                    f"expected data on the shape of the model, {here}, got {there} in "
+                    f"{data.source}: give --shape (shape= in Python), or train on these"
+                )
             raise SplatopError(
                 f"expected data with the edges of the model, '{own.describe(self.fields)}', got "
                 f"'{domain.describe(self.fields)}' in {data.source}: give --boundary (boundary= in "
                 "Python), or train on these"
             )
+        if isinstance(layout, Points):
+            return  # a model of a shape can be moved to other points (Model.at)
         if self.domain is not None and layout != self.layout:
             raise SplatopError(
                 f"expected points that lie as where the model was trained ({', '.join(self.layout)}"
@@ -156,8 +173,9 @@ class ModelSpec:
         )
 
     def as_dict(self) -> dict[str, Any]:
-        plain = asdict(replace(self, domain=None))
-        return {**plain, "domain": None if self.domain is None else self.domain.as_dict()}
+        plain = asdict(replace(self, domain=None, layout=()))
+        domain = None if self.domain is None else self.domain.as_dict()
+        return {**plain, "domain": domain, "layout": layout_as_json(self.layout)}
 
     @classmethod
     def from_dict(cls, values: dict[str, Any]) -> "ModelSpec":
@@ -177,6 +195,8 @@ class ModelSpec:
             known["numerics"] = Numerics.from_dict(known["numerics"])
         if known.get("domain") is not None:
             known["domain"] = Domain.from_dict(known["domain"])
+        if known.get("layout"):
+            known["layout"] = layout_from_json(known["layout"])
         return cls(**known)
 
 
@@ -259,6 +279,7 @@ def _fno(spec: ModelSpec, key: PRNGKeyArray, *, zero_projection: bool) -> FNO | 
             len(spec.fields),
             closed=spec.domain.periodic,
             layout=spec.layout,
+            domain=spec.domain,
             hidden=spec.hidden,
             modes=spec.modes,
             blocks=spec.blocks,

@@ -1,9 +1,10 @@
-"""A neural operator on the harmonics of a box with walls: the FNO where waves do not close.
+"""A neural operator on the harmonics of a domain: the FNO where waves do not close.
 
-Between two ends its waves are the harmonics of an insulated axis, cosines, which every smooth field
+On a shape its waves are the lowest eigenfunctions of the Laplacian with insulated edges. Between two ends its waves are the harmonics of an insulated axis, cosines, which every smooth field
 can be written in whatever holds at its ends; around a ring they are sines and cosines.
 """
 
+import math
 from typing import ClassVar
 
 import equinox as eqx
@@ -12,8 +13,12 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Float, PRNGKeyArray
 
+from ..domain import Domain
 from ..errors import SplatopError, check_field
 from ..grid import Grid
+from ..points import Layout, Points
+from ..precomputed import Precomputed, with_fields
+from ..spaces import shape_harmonics
 from ..spaces.axis import ring
 from ..spectral import Field
 from .fno import FiLM
@@ -32,7 +37,9 @@ class HarmonicOperator(eqx.Module):
     """Lifting, blocks on the lowest harmonics, projection: the architecture of `FNO`.
 
     `closed` tells which axes are rings, `layout` where the points of each axis lie. `modes` are
-    waves around a ring as in the FNO, and harmonics between two ends.
+    waves around a ring as in the FNO, and harmonics between two ends. On a `domain` with a shape,
+    whose states are at the points that `layout` is, there are as many harmonics as the product of
+    `modes`.
     """
 
     lifting_weight: Float[Array, "H C"]
@@ -42,8 +49,10 @@ class HarmonicOperator(eqx.Module):
     projection_bias: Float[Array, " C"]
     modes: tuple[int, ...] = eqx.field(static=True)
     closed: tuple[bool, ...] = eqx.field(static=True)
-    layout: tuple[str, ...] = eqx.field(static=True)
+    layout: Layout = eqx.field(static=True)
     conditions: int = eqx.field(static=True)
+    domain: Domain | None = eqx.field(static=True, default=None)
+    waves: Precomputed | None = None
 
     scannable: ClassVar[bool] = True
     light_gradient: ClassVar[bool] = False
@@ -53,7 +62,8 @@ class HarmonicOperator(eqx.Module):
         channels: int,
         *,
         closed: tuple[bool, ...],
-        layout: tuple[str, ...],
+        layout: Layout,
+        domain: Domain | None = None,
         hidden: int = 6,
         modes: int | tuple[int, ...] = 10,
         blocks: int = 4,
@@ -63,7 +73,8 @@ class HarmonicOperator(eqx.Module):
     ):
         dims = len(closed)
         self.modes = (modes,) * dims if isinstance(modes, int) else tuple(modes)
-        self.closed, self.layout, self.conditions = tuple(closed), tuple(layout), conditions
+        self.closed, self.layout, self.conditions = tuple(closed), layout, conditions
+        self.domain = domain if domain is not None and domain.shape is not None else None
         if not 1 <= dims <= 3 or min(channels, hidden, blocks, *self.modes) < 1:
             raise SplatopError(
                 "expected 1 to 3 dimensions and at least one channel, hidden channel, mode and "
@@ -72,12 +83,9 @@ class HarmonicOperator(eqx.Module):
         keys = iter(jax.random.split(key, 2 + 3 * blocks))
         self.lifting_weight = _uniform(next(keys), (hidden, channels), channels)
         self.lifting_bias = jnp.zeros(hidden)
-        kept = tuple(
-            2 * m - 1 if ends else m for m, ends in zip(self.modes, self.closed, strict=True)
-        )
         self.blocks = tuple(
             HarmonicBlock(
-                kernel=jax.random.normal(next(keys), (*kept, hidden, hidden)) / hidden,
+                kernel=jax.random.normal(next(keys), (*self._kept, hidden, hidden)) / hidden,
                 weight=_uniform(next(keys), (hidden, hidden), hidden),
                 bias=_uniform(next(keys), (hidden,), hidden),
                 film=FiLM(hidden, conditions) if conditions else None,
@@ -88,11 +96,32 @@ class HarmonicOperator(eqx.Module):
         self.projection_weight = jnp.zeros_like(projection) if zero_projection else projection
         self.projection_bias = jnp.zeros(channels)
 
+    def __check_init__(self):
+        if self.domain is not None and self.waves is None:
+            object.__setattr__(self, "waves", self._shape_waves())
+
+    def moved_to(self, points: Points) -> "HarmonicOperator":
+        """The same operator on states at other points of its shape."""
+        return with_fields(self, layout=points)
+
+    @property
+    def _kept(self) -> tuple[int, ...]:
+        """Harmonics along each axis of a state."""
+        if self.domain is not None:
+            return (math.prod(self.modes),)
+        return tuple(
+            2 * m - 1 if ends else m for m, ends in zip(self.modes, self.closed, strict=True)
+        )
+
     def __call__(self, u: Field, condition: Float[Array, " P"] | None = None) -> Field:
-        check_field(u, dims=len(self.modes), channels=len(self.projection_bias))
+        check_field(u, dims=len(self._kept), channels=len(self.projection_bias))
         points = tuple(u.shape[1:])
         self._check(points, condition)
-        forth, back = zip(*(self._waves(axis, n) for axis, n in enumerate(points)), strict=True)
+        if self.waves is not None:
+            forth, back = (self.waves["forth"],), (self.waves["back"],)
+        else:
+            pairs = (self._waves(axis, n) for axis, n in enumerate(points))
+            forth, back = zip(*pairs, strict=True)
         h = _mix(self.lifting_weight, u.astype(self.lifting_weight.dtype), self.lifting_bias)
         for block in self.blocks:
             waves = _along_axes(h, forth)
@@ -106,9 +135,7 @@ class HarmonicOperator(eqx.Module):
         return _mix(self.projection_weight, h, self.projection_bias).astype(u.dtype)
 
     def _check(self, points: tuple[int, ...], condition: Array | None) -> None:
-        least = tuple(
-            2 * m - 1 if ends else m for m, ends in zip(self.modes, self.closed, strict=True)
-        )
+        least = self._kept
         if any(n < wanted for n, wanted in zip(points, least, strict=True)):
             raise SplatopError(
                 f"grid coarser than the model's modes: {self.modes} modes per axis need at least "
@@ -119,6 +146,16 @@ class HarmonicOperator(eqx.Module):
             raise SplatopError(
                 f"expected a condition of {self.conditions} coefficient(s), got {given}: pass the "
                 "standardised coefficients that the network was built for"
+            )
+
+    def _shape_waves(self) -> Precomputed:
+        """From samples at the points to the lowest harmonics of the insulated shape, and back."""
+        if self.domain is None or not isinstance(self.layout, Points):
+            raise SplatopError("expected points on a shape, got a layout of a grid")
+        values = shape_harmonics(self.domain, self.layout.places, self._kept[0])
+        with jax.ensure_compile_time_eval():
+            return Precomputed(
+                {"forth": jnp.asarray(np.linalg.pinv(values)), "back": jnp.asarray(values)}
             )
 
     def _waves(self, axis: int, n: int) -> tuple[np.ndarray, np.ndarray]:

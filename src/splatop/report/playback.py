@@ -2,7 +2,7 @@
 
 import contextlib
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import pairwise
 from pathlib import Path
 from typing import Any
@@ -19,8 +19,10 @@ from ..evaluate.coefficients import identified
 from ..evaluate.evaluation import check_model_fits
 from ..evaluate.on_demand import ReferenceTrajectories, SomeTrajectories
 from ..grid import Grid
+from ..points import Points
 from ..training.problem import reported_data
 from .evaluated import Entry, EvaluatedRun
+from .raster import raster
 
 MOST_FRAMES = 41
 # Bytes of all frames in the page before compression, which halves them at least.
@@ -82,16 +84,22 @@ def play(
         index = _chosen(first, source, trajectory)
         shown = frame_steps(steps, source, len(entries))
         truth = source.window(index, 0, steps + 1)
+        rollouts = [_roll_out(entry, source, index, truth, shown) for entry in entries]
+        grid, reference = source.grid, truth[shown]
+        if isinstance(grid, Points):
+            rastered = raster(grid, source.domain)
+            grid, reference = rastered.grid, rastered(reference, outside=0.0)
+            rollouts = [replace(r, states=rastered(r.states, outside=np.nan)) for r in rollouts]
         return Playback(
             source=source.source,
             trajectory=index,
-            grid=source.grid,
+            grid=grid,
             dt=source.dt,
             fields=first.model.spec.fields,
             steps=tuple(int(s) for s in shown),
-            reference=truth[shown],
+            reference=reference,
             truth=source.trajectory_coefficients(index),
-            rollouts=tuple(_roll_out(entry, source, index, truth, shown) for entry in entries),
+            rollouts=tuple(rollouts),
         )
 
 
@@ -146,7 +154,9 @@ def _chosen(run: EvaluatedRun, source: Trajectories, trajectory: int | None) -> 
 
 def frame_steps(steps: int, source: Trajectories, models: int) -> np.ndarray:
     """The steps to show: evenly spread, from the first state to the last, as the page can hold."""
-    points = int(np.prod(shown_points(source.grid.points)))
+    grid = source.grid
+    own = (MOST_POINTS[2],) * 2 if isinstance(grid, Points) else grid.points
+    points = int(np.prod(shown_points(own)))
     frame = len(source.fields) * points * (1 + models)
     count = int(np.clip(FRAME_BUDGET // frame, 3, MOST_FRAMES))
     return np.unique(np.rint(np.linspace(0, steps, min(count, steps + 1))).astype(int))
@@ -170,7 +180,7 @@ def thinned(states: np.ndarray, points: tuple[int, ...]) -> np.ndarray:
 def _roll_out(
     entry: Entry, source: Trajectories, index: int, truth: np.ndarray, shown: np.ndarray
 ) -> Rollout:
-    model = entry.model
+    model = entry.model.for_data(source.grid)
     found = identified(model, SomeTrajectories(source, [index]))
     own = {name: float(found[0].estimates[name]) for name in model.spec.unknown} if found else {}
     intervals = {name: found[0].intervals[name] for name in own}

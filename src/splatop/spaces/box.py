@@ -1,6 +1,6 @@
 """The smooth fields on a box that obey its conditions: products of one basis for each axis."""
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from functools import lru_cache
 from typing import Any
 
@@ -10,8 +10,10 @@ import numpy as np
 from jaxtyping import Array, Float
 
 from ..derivative import Derivative
-from ..domain import Domain
+from ..domain import AXES, Domain
 from ..errors import SplatopError
+from ..grid import Grid
+from ..points import Layout, Points
 from .axis import AxisBasis, ring, walls
 from .chebyshev import chebyshev
 
@@ -54,6 +56,23 @@ class BoxSpace(eqx.Module):
     def shape(self) -> tuple[int, ...]:
         """Numbers of one field along each axis."""
         return tuple(max(b.size for b in self._bases(axis)) for axis in range(self.dims))
+
+    @property
+    def scattered(self) -> bool:
+        """Whether working points have coordinates of their own, rather than by axis."""
+        return False
+
+    def sampled(self, points: tuple[int, ...], layout: Layout) -> Fractions:
+        """Where the samples of a state lie along each axis."""
+        if isinstance(layout, Points):
+            raise SplatopError("expected a state on a grid for a box, got scattered points")
+        for name, n, least in zip(AXES, points, self.sizes, strict=False):
+            if n < least:
+                raise SplatopError(
+                    f"expected at least {least} points along {name}, as many as the physics has "
+                    f"functions there, got {n}: give states on a finer grid, or train on these"
+                )
+        return Grid(points, (1.0,) * len(points), layout=layout).fractions()
 
     def working_points(self) -> tuple[np.ndarray, ...]:
         """Physical coordinates of the working points along each axis."""
@@ -111,6 +130,17 @@ class BoxSpace(eqx.Module):
         """The field at the points of a grid."""
         return self._each_axis(c, [self._matrix(axis, x, 0) for axis, x in enumerate(along)])
 
+    def gain(self, along: Fractions) -> np.ndarray:
+        """Variance of each number from samples of unit variance, `(C, *r)`."""
+        total: Any = 1.0
+        for axis, x in enumerate(along):
+            fit = self._fit(axis, x)
+            squares = np.sum(np.broadcast_to(fit, (len(self.fields), *fit.shape[-2:])) ** 2, -1)
+            place = [len(squares), *(1,) * self.dims]
+            place[axis + 1] = squares.shape[1]
+            total = total * squares.reshape(place)
+        return total
+
     def at(
         self, c: Coefficients, places: Float[np.ndarray, "Q d"], derivative: Derivative
     ) -> Float[Array, "C Q"]:
@@ -156,6 +186,38 @@ class BoxSpace(eqx.Module):
     def project(self, values: Float[Array, "C *Q"]) -> Coefficients:
         """Values at the working points onto the space, in L²."""
         return self._each_axis(values, [self._projection(axis) for axis in range(self.dims)])
+
+    def linear(self, derivative: Derivative) -> Array | None:
+        """How it acts on all numbers as one matrix: axis by axis is cheaper here."""
+        return None
+
+    def edge_coordinates(self, side: str) -> dict[str, np.ndarray]:
+        """Coordinates of the working points of a side, by the axes along it."""
+        along = self.working_points()
+        names = [AXES[axis] for axis in range(self.dims) if AXES[axis] != side[0]]
+        others = [x for axis, x in enumerate(along) if AXES[axis] != side[0]]
+        mesh = np.meshgrid(*others, indexing="ij") if others else []
+        return dict(zip(names, mesh, strict=True))
+
+    def lift(self, edges: Mapping[tuple[str, str], Any]) -> Any:
+        """Numbers `(C, *R)`, without conditions, of a field with these values at the edges."""
+        from .lift import lift  # it is made of spaces
+
+        return lift(self, edges)
+
+    def lift_evaluate(self, lifted: Array, along: Fractions) -> Float[Array, "C *N"]:
+        return self._unconstrained.evaluate(lifted, along)
+
+    def lift_derivatives(
+        self, lifted: Array, wanted: Iterable[Derivative]
+    ) -> dict[Derivative, Float[Array, "C *Q"]]:
+        return self._unconstrained.derivatives(lifted, wanted)
+
+    @property
+    def _unconstrained(self) -> "BoxSpace":
+        from .lift import unconstrained
+
+        return unconstrained(self)
 
     def fractions(self) -> Fractions:
         """Where the working points lie along each axis."""

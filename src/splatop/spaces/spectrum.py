@@ -8,16 +8,22 @@ from jaxtyping import Array, Float
 
 from ..domain import Domain
 from ..grid import Grid
+from ..points import Layout, Points
 from ..spectral import Field, radial_spectrum
 from .axis import ring
+from .shape import insulated, shape_harmonics
+
+_MOST_HARMONICS = 200
 
 
-def energy_spectrum(u: Field, domain: Domain, layout: tuple[str, ...]) -> Float[Array, " K"]:
+def energy_spectrum(u: Field, domain: Domain, layout: Layout) -> Float[Array, " K"]:
     """Energy per shell of wavenumber, in cycles per longest side, summed over channels.
 
     Between two ends the harmonics are those of an insulated axis, cosines of half waves, in which
-    every field can be written whatever holds at its ends.
+    every field can be written whatever holds at its ends; on a shape those of the insulated shape.
     """
+    if isinstance(layout, Points):
+        return _on_shape(u, domain, layout)
     if domain.all_periodic:
         return radial_spectrum(u, domain.lengths)
     waves = []
@@ -34,6 +40,22 @@ def energy_spectrum(u: Field, domain: Domain, layout: tuple[str, ...]) -> Float[
     kept = np.minimum(shell, shells)
     energy = jnp.sum(u**2, axis=0)
     return jnp.zeros(shells + 1, energy.dtype).at[kept.ravel()].add(energy.ravel())[:shells]
+
+
+def _on_shape(u: Field, domain: Domain, at: Points) -> Float[Array, " K"]:
+    forth, shell = _shape_harmonics(domain.with_conditions({}), at)
+    energy = jnp.sum((u @ jnp.asarray(forth.T, u.dtype)) ** 2, axis=0)
+    return jnp.zeros(int(shell.max()) + 1, energy.dtype).at[shell].add(energy)
+
+
+@lru_cache(maxsize=16)
+def _shape_harmonics(domain: Domain, at: Points) -> tuple[np.ndarray, np.ndarray]:
+    """From samples at points to amplitudes of the shape's harmonics, and their shells."""
+    count = int(min(len(at.places) // 4, _MOST_HARMONICS))
+    values = shape_harmonics(domain, at.places, count)
+    waves = np.sqrt(np.maximum(insulated(domain, count).energies[:count], 0.0)) / (2 * np.pi)
+    shell = np.floor(waves * max(domain.lengths) + 0.5).astype(int)
+    return np.linalg.pinv(values, rcond=1e-6), shell
 
 
 @lru_cache(maxsize=64)

@@ -22,6 +22,7 @@ from jaxtyping import Array, Float
 from ..data.atomic import write_whole
 from ..ensemble import member
 from ..errors import SplatopError
+from ..precomputed import is_precomputed
 from .checkpoints import Checkpoints
 from .devices import (
     Placement,
@@ -184,7 +185,7 @@ def _make_update(stage: Stage) -> Callable[[Any, Any, Any], tuple[Any, Array, Ar
     def update(rest, state, batch):
         if stage.members == 1:
             return one(rest, state, batch)
-        arrays, static = eqx.partition(rest, eqx.is_array)
+        arrays, static = eqx.partition(rest, eqx.is_array, is_leaf=is_precomputed)
         each = jax.vmap(lambda own, *given: one(eqx.combine(own, static), *given))
         return stage.placement.each(each)(arrays, state, batch)
 
@@ -282,8 +283,14 @@ def warmup_cosine(peak: float, *, warmup: int, steps: int, final: float = 0.0) -
 
 
 def all_arrays(model: Any) -> Any:
-    """Marks every floating-point array."""
-    return jax.tree.map(eqx.is_inexact_array, model)
+    """Marks every floating-point array but those that are precomputed."""
+
+    def mark(node):
+        if is_precomputed(node):
+            return jax.tree.map(lambda _: False, node)
+        return eqx.is_inexact_array(node)
+
+    return jax.tree.map(mark, model, is_leaf=is_precomputed)
 
 
 def only(model: Any, *where: Callable[[Any], Any]) -> Any:

@@ -19,6 +19,7 @@ from ..identify import identify_trajectories
 from ..model import FNO_OPERATOR, OWN_OPERATOR, ModelSpec, build_model
 from ..numerics import Numerics, build_encoder, paper_numerics
 from ..operators import Conditioning, apply_network
+from ..points import Points
 from ..registry import name_of
 from ..spectral import Field
 from ..stepper import INTERVAL, Stepper
@@ -202,6 +203,15 @@ def _check_modes(loaded: Loaded, settings: Settings) -> None:
     """Refuse a grid too coarse for the network before anything is written."""
     if settings.model not in ("surrogate", "fno"):
         return
+    if isinstance(loaded.grid, Points):
+        wanted, held = settings.modes**2, len(loaded.grid.places)
+        if held < 2 * wanted:
+            raise SplatopError(
+                f"too few points for the model's harmonics: {wanted} (modes={settings.modes} "
+                f"squared) need at least {2 * wanted}, got {held}: use fewer modes "
+                f"(modes={int((held / 2) ** 0.5)}), or more points"
+            )
+        return
     for points, _ in settings.phases:
         coarsest = min(loaded.points_at(points))
         if coarsest < 2 * settings.modes:
@@ -214,6 +224,8 @@ def _check_modes(loaded: Loaded, settings: Settings) -> None:
 
 def _check_anchors(loaded: Loaded, settings: Settings, numerics: Numerics) -> None:
     """Refuse more Gaussians than points, on any grid that will be encoded, likewise."""
+    if isinstance(loaded.grid, Points):
+        return  # counted in functions, by the space itself
     trained = settings.phases if settings.model == "surrogate" else ()
     for grid in (loaded.grid.points, *(loaded.points_at(points) for points, _ in trained)):
         if any(a > n for a, n in zip(numerics.anchors, grid, strict=True)):

@@ -6,6 +6,7 @@ from ..domain import Domain
 from ..equation import Equation
 from ..errors import SplatopError, check_finite
 from ..grid import as_number, as_numbers
+from ..points import Layout, Points
 from ..stepper import Coefficients
 from ..threads import one_blas_thread
 from .between_walls import choose_between_walls
@@ -28,7 +29,7 @@ def choose_numerics(
     dt: float,
     tail: float = TAIL,
     domain: Domain | None = None,
-    layout: tuple[str, ...] = (),
+    layout: Layout = (),
 ) -> Tuned:
     """Numerics for an equation and sample frames `(n, C, *N)` of its training data.
 
@@ -36,7 +37,8 @@ def choose_numerics(
     """
     frames = np.asarray(frames, np.float32)
     lengths, dt = as_numbers(lengths), as_number(dt)
-    if frames.ndim != len(lengths) + 2 or len(frames) == 0:
+    axes = 1 if isinstance(layout, Points) else len(lengths)
+    if frames.ndim != axes + 2 or len(frames) == 0:
         raise SplatopError(
             f"expected sample frames (n, C, *N) of a {len(lengths)}D field, "
             f"got shape {frames.shape}"

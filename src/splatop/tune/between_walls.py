@@ -7,8 +7,9 @@ from ..domain import Domain
 from ..equation import Equation
 from ..grid import Grid
 from ..numerics import Numerics, build_physics
+from ..points import Layout, Points
 from ..stepper import Coefficients, of_frames
-from ..walls import check_conditions, choose_sizes, resolved_frames
+from ..walls import check_conditions, choose_on_shape, choose_sizes, resolved_frames
 from .steps import choose_steps
 from .tuned import TAIL, Tuned
 
@@ -19,19 +20,22 @@ def choose_between_walls(
     frames: np.ndarray,
     *,
     domain: Domain,
-    layout: tuple[str, ...],
+    layout: Layout,
     dt: float,
     tail: float = TAIL,
 ) -> Tuned:
     """Numerics for a box with walls and sample frames `(n, C, *N)` of its data."""
     check_conditions(equation, domain)
-    points = tuple(frames.shape[2:])
-    grid = Grid(points, domain.lengths, domain.origin, layout)
-    good = resolved_frames(equation, coefficients, frames, domain=domain, grid=grid)
-    total, frames = len(frames), frames[good]
-    coefficients = of_frames(coefficients, np.flatnonzero(good))
-    sizes = choose_sizes(equation, coefficients, frames, domain=domain, grid=grid, tail=tail)
-    reasons, worst = [size.reason for size in sizes], max(size.left for size in sizes)
+    total = len(frames)
+    if isinstance(layout, Points):
+        sizes = choose_on_shape(equation, coefficients, frames, domain=domain, at=layout, tail=tail)
+    else:
+        grid = Grid(tuple(frames.shape[2:]), domain.lengths, domain.origin, layout)
+        good = resolved_frames(equation, coefficients, frames, domain=domain, grid=grid)
+        frames, coefficients = frames[good], of_frames(coefficients, np.flatnonzero(good))
+        sizes = choose_sizes(equation, coefficients, frames, domain=domain, grid=grid, tail=tail)
+    reasons = list(dict.fromkeys(size.reason for size in sizes))
+    worst = max(size.left for size in sizes)
     if len(frames) < total:
         reasons.append(
             f"{total - len(frames)} of {total} sample frames were not counted: their grid does not "

@@ -20,6 +20,9 @@ def check_conditions(equation: Equation, domain: Domain) -> None:
                     f"expected numbers, coordinates along the side or coefficients of the equation "
                     f"in '{side}: {condition.text(name)}', got {unknown}: write its number"
                 )
+    if domain.shape is not None:
+        _check_edges(equation, domain)
+        return
     for axis, along in enumerate(domain.axes):
         if along.periodic:
             continue
@@ -43,6 +46,28 @@ def check_conditions(equation: Equation, domain: Domain) -> None:
                     f"no higher, got one at each: write '{AXES[axis]}0: free' or "
                     f"'{AXES[axis]}1: free' where it flows out"
                 )
+
+
+def _check_edges(equation: Equation, domain: Domain) -> None:
+    """The same for the edges of a shape."""
+    for name in equation.fields:
+        orders = [own_order(equation, name, axis, domain.dims) for axis in range(domain.dims)]
+        if None in orders:
+            continue
+        order = max(one for one in orders if one is not None)
+        free = [side for side in domain.sides if domain.at(side, name).kind == "free"]
+        if order >= 2 and free:
+            raise SplatopError(
+                f"expected a condition for {name} at {free[0]}, because its equation has second "
+                f"derivatives, got 'free': write '{free[0]}: dn({name}) = 0' where it flows out or "
+                "nothing passes, or the value that it has there"
+            )
+        if order == 1 and not free:
+            raise SplatopError(
+                f"expected conditions for {name} where it flows in alone, because its equation has "
+                f"first derivatives and no higher, got one at every edge: write "
+                f"'{domain.sides[0]}: free' where it flows out or along"
+            )
 
 
 def own_order(equation: Equation, name: str, axis: int, dims: int) -> int | None:

@@ -10,14 +10,13 @@ import numpy as np
 from jaxtyping import Array, Float
 
 from ..derivative import value
-from ..domain import AXES
 from ..equation import Equation, Term
 from ..equation.edge_values import edge_values, moves
 from ..equation.expansion import LinearPart, split_linear
 from ..equation.values import time
 from ..exponential import Tables, etdrk4_step, etdrk4_tables
 from ..jets import Jet
-from ..spaces import BoxSpace, Fractions, lift, unconstrained
+from ..spaces import Sampling, Space
 from ..stepper import TIME, Coefficients, later
 
 Numbers = Float[Array, "C *R"]
@@ -32,12 +31,12 @@ class Galerkin(eqx.Module):
     """
 
     equation: Equation
-    space: BoxSpace
+    space: Space
     exact: tuple[LinearPart, ...] = eqx.field(static=True)
     mixing: tuple[LinearPart, ...] = eqx.field(static=True)
     rest: tuple[Term, ...]
 
-    def __init__(self, equation: Equation, space: BoxSpace):
+    def __init__(self, equation: Equation, space: Space):
         self.equation, self.space = equation, space
         linear, self.rest = split_linear(equation, space.dims)
         self.exact = tuple(p for p in linear if self._is_diagonal(p))
@@ -54,16 +53,11 @@ class Galerkin(eqx.Module):
         }
         if not set_values:
             return None
-        along = self.space.working_points()
-        edges = {}
-        for (side, name), condition in set_values.items():
-            others = [x for axis, x in enumerate(along) if AXES[axis] != side[0]]
-            names = [AXES[axis] for axis in range(domain.dims) if AXES[axis] != side[0]]
-            mesh = np.meshgrid(*others, indexing="ij") if others else []
-            edges[side, name] = edge_values(
-                condition, dict(zip(names, mesh, strict=True)), coefficients
-            )
-        return jnp.asarray(lift(self.space, edges))
+        edges = {
+            (side, name): edge_values(condition, self.space.edge_coordinates(side), coefficients)
+            for (side, name), condition in set_values.items()
+        }
+        return jnp.asarray(self.space.lift(edges))
 
     @property
     def moving(self) -> bool:
@@ -79,20 +73,20 @@ class Galerkin(eqx.Module):
         t = jnp.asarray(time(coefficients), float)
         rate = jax.jvp(at, (t,), (jnp.ones_like(t),))[1]
         itself = value(self.space.dims)
-        return self.space.project(unconstrained(self.space).derivatives(rate, [itself])[itself])
+        return self.space.project(self.space.lift_derivatives(rate, [itself])[itself])
 
-    def enter(self, u: Float[Array, "C *N"], along: Fractions, lifted: Lifted | None) -> Numbers:
+    def enter(self, u: Float[Array, "C *N"], along: Sampling, lifted: Lifted | None) -> Numbers:
         """A state sampled at the points of a grid as numbers of the space."""
         if lifted is not None:
-            u = u - unconstrained(self.space).evaluate(lifted.astype(u.dtype), along)
+            u = u - self.space.lift_evaluate(lifted.astype(u.dtype), along)
         return self.space.fit(u, along)
 
-    def leave(self, c: Numbers, along: Fractions, lifted: Lifted | None) -> Float[Array, "C *N"]:
+    def leave(self, c: Numbers, along: Sampling, lifted: Lifted | None) -> Float[Array, "C *N"]:
         """The state at the points of a grid."""
         u = self.space.evaluate(c, along)
         if lifted is None:
             return u
-        return u + unconstrained(self.space).evaluate(lifted.astype(c.dtype), along)
+        return u + self.space.lift_evaluate(lifted.astype(c.dtype), along)
 
     def jet(self, c: Numbers, derivatives: Any, lifted: Lifted | None) -> Jet:
         """The state and its derivatives at the working points."""
@@ -101,17 +95,24 @@ class Galerkin(eqx.Module):
         wanted = sorted({itself, *derivatives})
         values = space.derivatives(c, wanted)
         if lifted is not None:
-            added = unconstrained(space).derivatives(lifted.astype(c.dtype), wanted)
+            added = space.lift_derivatives(lifted.astype(c.dtype), wanted)
             values = {d: values[d] + added[d] for d in wanted}
         fractions = tuple(tuple(x.tolist()) for x in space.fractions())
         return Jet(
-            values[itself], values, space.domain.lengths, space.domain.origin, fractions=fractions
+            values[itself],
+            values,
+            space.domain.lengths,
+            space.domain.origin,
+            fractions=fractions,
+            scattered=space.scattered,
         )
 
     def tendency(
         self, c: Numbers, coefficients: Coefficients, lifted: Lifted | None = None
     ) -> Numbers:
         """du/dt of the whole equation, in the space, less that of what is lifted."""
+        if lifted is None and self._acts_on_numbers:
+            return self.diagonal(coefficients) * c + self.remainder(c, coefficients)
         jet = self.jet(c, self.equation.derivatives(self.space.dims), lifted)
         rate = self.space.project(self.equation(jet, coefficients))
         return rate - self.drift(coefficients).astype(c.dtype) if self.moving else rate
@@ -120,21 +121,28 @@ class Galerkin(eqx.Module):
         self, c: Numbers, coefficients: Coefficients, lifted: Lifted | None = None
     ) -> Numbers:
         """du/dt without what `tables` integrate exactly."""
-        needed = {d for term in self.rest for d in term.derivatives(self.space.dims)}
-        needed |= {part.operator for part in self.mixing}
+        mixing = self.mixing
         total: Any = jnp.zeros_like(c)
-        if self.rest or self.mixing:
+        if lifted is None and self._acts_on_numbers:
+            for part in mixing:
+                matrix = self.space.linear(part.operator)
+                moved = c[part.source] @ jnp.asarray(matrix, c.dtype).T
+                total = total.at[part.channel].add(part.rate(coefficients) * moved)
+            mixing = ()
+        needed = {d for term in self.rest for d in term.derivatives(self.space.dims)}
+        needed |= {part.operator for part in mixing}
+        if self.rest or mixing:
             jet = self.jet(c, needed, lifted)
             values = sum(
                 (term(jet, coefficients) for term in self.rest), start=jnp.zeros_like(jet.state)
             )
-            for part in self.mixing:
+            for part in mixing:
                 factor = part.rate(coefficients)
                 values = values.at[part.channel].add(factor * jet[part.operator][part.source])
-            total = self.space.project(values)
+            total = total + self.space.project(values)
         if lifted is not None and self.exact:
             operators = {part.operator for part in self.exact}
-            fixed = unconstrained(self.space).derivatives(lifted.astype(c.dtype), operators)
+            fixed = self.space.lift_derivatives(lifted.astype(c.dtype), operators)
             for part in self.exact:
                 own = part.rate(coefficients) * fixed[part.operator][part.source]
                 alone = jnp.zeros((len(c), *own.shape), c.dtype).at[part.channel].set(own)
@@ -173,6 +181,13 @@ class Galerkin(eqx.Module):
             return self.remainder(c, now, self.lifted(now) if self.moving else lifted)
 
         return etdrk4_step(cast, rest, c)
+
+    @property
+    def _acts_on_numbers(self) -> bool:
+        """Whether all linear parts are matrices that act on the numbers: no point is visited."""
+        return bool(self.exact or self.mixing) and all(
+            self.space.linear(part.operator) is not None for part in self.mixing + self.exact
+        )
 
     def _is_diagonal(self, part: LinearPart) -> bool:
         return part.channel == part.source and self.space.diagonal(part.operator) is not None

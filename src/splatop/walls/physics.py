@@ -9,13 +9,14 @@ import jax
 import jax.numpy as jnp
 from jaxtyping import Array
 
-from ..domain import AXES
 from ..equation import Equation
 from ..errors import SplatopError, check_field
-from ..grid import Grid, as_number
+from ..grid import as_number
 from ..integrators import RK4, Integrator, Split, Tendency, as_integrator
 from ..physics import Physics
-from ..spaces import BoxSpace, Fractions
+from ..points import Layout, Points
+from ..precomputed import with_fields
+from ..spaces import Sampling, Space
 from ..spectral import Field
 from ..stepper import Coefficients, later
 from .conditions import check_conditions
@@ -25,12 +26,13 @@ from .galerkin import Galerkin
 class WallPhysics(Physics):
     """Φ(u): samples to numbers of the space, the projected equation integrated over dt, and back.
 
-    States are sampled as `layout` says along each axis, on any number of points.
+    States are sampled as `layout` says along each axis, on any number of points, or at the points
+    that it is.
     """
 
     equation: Equation
-    space: BoxSpace
-    layout: tuple[str, ...] = eqx.field(static=True)
+    space: Space
+    layout: Layout = eqx.field(static=True)
     dt: float = eqx.field(static=True, converter=as_number)
     integrator: Integrator = eqx.field(default=RK4(), converter=as_integrator)
 
@@ -48,18 +50,22 @@ class WallPhysics(Physics):
         return not self.equation.uses_time and not self.scheme.moving
 
     @property
+    def rank(self) -> int:
+        """Of one channel of a state: scattered points are one axis."""
+        return 1 if isinstance(self.layout, Points) else self.space.dims
+
+    @property
     def scheme(self) -> Galerkin:
         return Galerkin(self.equation, self.space)
 
-    def along(self, points: tuple[int, ...]) -> Fractions:
-        """Where the points of a state lie along each axis."""
-        for name, n, least in zip(AXES, points, self.space.sizes, strict=False):
-            if n < least:
-                raise SplatopError(
-                    f"expected at least {least} points along {name}, as many as the physics has "
-                    f"functions there, got {n}: give states on a finer grid, or train on these"
-                )
-        return Grid(points, (1.0,) * len(points), layout=self.layout).fractions()
+    def moved_to(self, points: Points) -> "WallPhysics":
+        """The same physics of states at other points of its shape."""
+        space = with_fields(self.space, sampling=points)
+        return with_fields(self, space=space, layout=points)
+
+    def along(self, points: tuple[int, ...]) -> Sampling:
+        """Where the samples of a state of this shape lie."""
+        return self.space.sampled(points, self.layout)
 
     def advance(
         self,
@@ -70,7 +76,7 @@ class WallPhysics(Physics):
         stop_gradient: bool = False,
         substeps: int | Array | None = None,
     ) -> Field:
-        check_field(u, dims=self.space.dims, channels=len(self.equation.fields))
+        check_field(u, dims=self.rank, channels=len(self.equation.fields))
         scheme, along = self.scheme, self.along(tuple(u.shape[1:]))
         lifted = scheme.lifted(coefficients)
         c = scheme.enter(u, along, lifted)

@@ -6,11 +6,14 @@ from dataclasses import dataclass
 import jax.numpy as jnp
 import numpy as np
 
+from ..derivative import value
 from ..domain import AXES, Domain
 from ..equation import Equation
+from ..equation.expansion import split_linear
 from ..errors import SplatopError
 from ..grid import Grid
-from ..spaces import BoxSpace
+from ..points import Points
+from ..spaces import BoxSpace, ShapeSpace, Space
 from ..stepper import Coefficients, of_frame
 from .galerkin import Galerkin
 
@@ -36,8 +39,16 @@ class Size:
     reason: str
 
 
-def wall_space(equation: Equation, domain: Domain, anchors: tuple[int, ...]) -> BoxSpace:
-    """Gaussians between walls; as many functions around a ring as there are anchors."""
+def wall_space(
+    equation: Equation, domain: Domain, anchors: tuple[int, ...], sampling: Points | None = None
+) -> Space:
+    """Gaussians between walls, with as many functions around a ring as there are anchors; or on a
+    shape, for states at these points."""
+    if domain.shape is not None:
+        wanted = {value(domain.dims), *equation.derivatives(domain.dims)}
+        linear, _ = split_linear(equation, domain.dims)
+        wanted |= {part.operator for part in linear}
+        return ShapeSpace(domain, equation.fields, tuple(anchors), tuple(sorted(wanted)), sampling)
     sizes = tuple(
         max(1, (a - 1) // 2) if axis.periodic else a
         for a, axis in zip(anchors, domain.axes, strict=True)
@@ -141,7 +152,7 @@ def _choose_size(data: _Along, frames: np.ndarray, tail: float, level: float) ->
         left[candidate] = float(np.sqrt(np.mean(data.energy_left(frames, candidate)))) / size
         if left[candidate] <= tail:
             break
-    chosen, noise = _least(left, tail, level)
+    chosen, noise = least_size(left, tail, level)
     what = f"{chosen} {'harmonics' if data.ring else 'Gaussians'} along {AXES[data.axis]}"
     if left[chosen] <= tail:
         why = f"leave {left[chosen]:.1e} of the data's amplitude (wanted {tail:.0e})"
@@ -155,7 +166,7 @@ def _choose_size(data: _Along, frames: np.ndarray, tail: float, level: float) ->
     return Size(chosen, left[chosen], noise, f"anchors: {what} {why}")
 
 
-def _least(left: dict[int, float], tail: float, level: float) -> tuple[int, bool]:
+def least_size(left: dict[int, float], tail: float, level: float) -> tuple[int, bool]:
     """The size to take, and whether what it leaves is noise."""
     sizes = list(left)
     if left[sizes[-1]] <= tail:

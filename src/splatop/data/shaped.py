@@ -1,0 +1,349 @@
+"""Data on a shape: what is said of it and of its edges, and which samples lie in it."""
+
+from collections.abc import Sequence
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from ..derivative import gradient, value
+from ..domain import AXES, Axis, Condition, Domain
+from ..equation import edge_values, parse_boundary
+from ..equation.shape_text import parse_shape
+from ..errors import SplatopError
+from ..grid import Grid
+from ..points import Points
+from ..shapes import Place, Shape, shape_of_mask
+from ..shapes.mesh import SUFFIXES, read_mesh, shape_of_mesh
+from ..spaces.kept import shape_basis_of
+from ..spaces.shape_basis import edge_points
+from .axes import as_lengths, as_origin
+from .sampling import axis_points, sampling_words
+from .trajectories import Trajectories
+
+# Points may lie outside of the edge by this share of the box: coordinates in single precision.
+_ROUNDING = 2e-6
+# Data break a condition if half of an edge is off by this share of a field's spread; for slopes, of
+# the spread over a tenth of the shape.
+_OFF = 0.1
+_LOOKED_AT = 3
+
+
+class MaskedTrajectories(Trajectories):
+    """The samples of a grid that lie inside of a shape."""
+
+    def __init__(self, whole: Trajectories, points: Points):
+        self._whole = whole
+        self.grid = points  # type: ignore[assignment]
+        self.dt, self.fields = whole.dt, whole.fields
+        self.trajectories, self.frames = whole.trajectories, whole.frames
+        self.coefficients, self.attributes = whole.coefficients, whole.attributes
+        self.stated = whole.stated
+
+    def read(self, trajectory: int, start: int, frames: int) -> np.ndarray:
+        assert isinstance(self.grid, Points) and self.grid.mask is not None
+        return self._whole.read(trajectory, start, frames)[..., self.grid.mask]
+
+    def close(self) -> None:
+        self._whole.close()
+
+
+def speaks_of_a_shape(data: Trajectories, shape: str | None, mask: Any) -> bool:
+    stated = data.stated.domain
+    return (
+        isinstance(data.grid, Points)
+        or shape is not None
+        or mask is not None
+        or (stated is not None and stated.shape is not None)
+    )
+
+
+def settled_on_shape(data: Trajectories, told: Any) -> Trajectories:
+    """The data on the shape that was told or stated, with a condition for each field and edge.
+
+    `told` is what the user says (`edges.Told`). Refused with place and cure if points lie outside,
+    if nobody gave a condition for an edge, or if the data break one.
+    """
+    if data.grid.dims != 2:
+        raise SplatopError(
+            f"{data.source}: expected 2D data for a shape, got {data.grid.dims}D: shapes are for 2D "
+            "data; leave --shape out, or take a plane of the data"
+        )
+    if told.periodic:
+        raise SplatopError("expected --shape or --periodic, got both: a shape has edges all around")
+    if isinstance(data.grid, Points):
+        shape, box = _shape_of_points(data, told)
+    else:
+        data, shape, box = _masked(data, told)
+    assert isinstance(data.grid, Points)
+    low, high = box
+    lengths = (high[0] - low[0], high[1] - low[1])
+    data.grid = data.grid.in_box(lengths, low)  # type: ignore[assignment]
+    _check_inside(data, shape)
+    axes = tuple(Axis(length, begin, False) for length, begin in zip(lengths, low, strict=True))
+    domain = Domain(axes, shape=shape).with_conditions(_conditions(data, told, shape))
+    data.domain = domain
+    by = "" if told.boundary is None else " (as told)"
+    data.attributes["boundary_conditions"] = domain.describe(data.fields) + by
+    data.attributes["shape"] = shape.text() + (
+        "" if shape.is_exact else "; its edge was read off a mask and is known to a cell only"
+    )
+    if told.boundary is not None:
+        _check_conditions(data, domain)
+    return data
+
+
+# --- which shape ---------------------------------------------------------------------------------
+
+
+def _shape_of_points(data: Trajectories, told: Any) -> tuple[Shape, tuple[Place, Place]]:
+    stated = data.stated.domain
+    lengths = as_lengths(told.lengths, 2)
+    begin = as_origin(told.origin, 2) or ((0.0, 0.0) if lengths is not None else None)
+    around = None
+    if lengths is not None and begin is not None:
+        around = (begin[0], begin[1]), (begin[0] + lengths[0], begin[1] + lengths[1])
+    elif stated is not None:
+        around = _corners(stated)
+    mesh = getattr(data, "mesh_shape", None)
+    if told.shape is not None:
+        shape = _read(told.shape, around)
+    elif stated is not None and stated.shape is not None:
+        shape = stated.shape
+    elif mesh is not None:
+        shape = mesh
+    else:
+        low, high = data.grid.places.min(0), data.grid.places.max(0)  # type: ignore[union-attr]
+        size = high - low
+        raise SplatopError(
+            f"{data.source}: expected the shape that the points lie in; the file does not say. They "
+            f"reach from ({low[0]:.4g}, {low[1]:.4g}) to ({high[0]:.4g}, {high[1]:.4g}): give "
+            f'--shape "box({low[0] - 0.01 * size[0]:.3g}, {low[1] - 0.01 * size[1]:.3g}, '
+            f'{high[0] + 0.01 * size[0]:.3g}, {high[1] + 0.01 * size[1]:.3g})" if that is where '
+            "the edges are, or what is (shape= in Python)"
+        )
+    return shape, around or shape.bounds
+
+
+def _masked(data: Trajectories, told: Any) -> tuple[MaskedTrajectories, Shape, tuple[Place, Place]]:
+    grid = _grid(data, told)
+    corners = _corners(Domain.box(grid.lengths, grid.origin, (False, False)))
+    first = data.states(0, 0, 1)[0]
+    finite = np.isfinite(first).all(axis=0)
+    stated = data.stated.domain
+    if told.mask is not None:
+        mask = _mask(told.mask, grid, data.source)
+        shape = _of_mask(mask, grid, corners) if told.shape is None else None
+    elif told.shape is None and stated is not None and stated.shape is not None:
+        shape, mask = stated.shape, None
+    else:
+        shape, mask = None, None
+    if shape is None:
+        shape = _read(told.shape, corners)
+    if mask is None:
+        x, y = np.broadcast_arrays(*grid.coordinates())
+        away = shape.distance(np.stack([x.ravel(), y.ravel()], axis=1)).reshape(x.shape)
+        mask = away <= _ROUNDING * max(grid.lengths)
+    lost = mask & ~finite
+    if lost.any():
+        i, j = np.argwhere(lost)[0]
+        x, y = (along.ravel() for along in grid.coordinates())
+        raise SplatopError(
+            f"{data.source}: expected finite values inside of the shape, got NaN at ({x[i]:.4g}, "
+            f"{y[j]:.4g}) and {int(lost.sum()) - 1} other points: give a shape that leaves them "
+            "out, or the mask that the NaN are (--mask nan)"
+        )
+    return MaskedTrajectories(data, Points.of_mask(grid, mask)), shape, corners
+
+
+def _of_mask(mask: np.ndarray, grid: Grid, corners: tuple[Place, Place]) -> Shape:
+    (x, y), (dx, dy) = grid.first_point, grid.spacing
+    return shape_of_mask(mask, (x, y), (dx, dy), *corners)
+
+
+def _mask(name: Any, grid: Grid, source: str) -> np.ndarray:
+    """A mask given as an array, True inside."""
+    mask = np.asarray(name)
+    if mask.shape != grid.points:
+        raise SplatopError(
+            f"{source}: expected a mask of shape {grid.points}, one value for each point of the "
+            f"grid, got {mask.shape}"
+        )
+    if mask.dtype.kind == "f" and not np.isin(mask, (0.0, 1.0)).all():
+        raise SplatopError(
+            f"{source}: expected a mask of ones (inside) and zeros, got other values"
+        )
+    return mask.astype(bool)
+
+
+def _grid(data: Trajectories, told: Any) -> Grid:
+    """The grid with points where they lie; as they are stored where nobody says."""
+    old: Any = data.grid
+    words = sampling_words(told.sampling, 2)
+    given = as_lengths(told.lengths, 2) or (None, None)
+    begins = as_origin(told.origin, 2) or (None, None)
+    stored = data.stated.domain
+    lengths, origin, layout = list(old.lengths), list(old.origin), list(old.layout)
+    for axis in range(2):
+        if stored is not None and stored.shape is not None and words[axis] is None:
+            lengths[axis], origin[axis] = stored.axes[axis].length, stored.axes[axis].origin
+            layout[axis] = data.stated.layout[axis]
+            continue
+        one = axis_points(data, axis, word=words[axis], length=given[axis], begin=begins[axis])
+        if one is not None:
+            lengths[axis], origin[axis], layout[axis] = one.length, one.begin, one.layout
+    return Grid(old.points, tuple(lengths), tuple(origin), tuple(layout))
+
+
+def _corners(domain: Domain) -> tuple[Place, Place]:
+    (x, y), (width, height) = domain.origin, domain.lengths
+    return (x, y), (x + width, y + height)
+
+
+def _read(text: str, around: tuple[Place, Place] | None) -> Shape:
+    """From text, or from a mesh file of that name."""
+    path = Path(text)
+    if path.suffix.lower() in SUFFIXES:
+        if not path.exists():
+            raise SplatopError(f"expected a mesh file, {path} does not exist")
+        return shape_of_mesh(read_mesh(path), path.name)
+    return parse_shape(text, box=around)
+
+
+# --- what holds at its edges ----------------------------------------------------------------------
+
+
+def _conditions(data: Trajectories, told: Any, shape: Shape) -> dict[tuple[str, str], Condition]:
+    if told.boundary is not None:
+        return parse_boundary(told.boundary, fields=data.fields, dims=2, shape=shape)[1]
+    stated = data.stated.domain
+    if stated is not None and stated.shape == shape:
+        return {at: one for at, one in stated.conditions.items() if at[1] in data.fields}
+    if data.stated.text is not None:
+        return parse_boundary(
+            data.stated.text, fields=data.fields, dims=2, others=data.stated.others, shape=shape
+        )[1]
+    each = ", ".join(f"{name} = 0" for name in data.fields)
+    raise SplatopError(
+        f"{data.source}: expected to know what holds at the edges of the shape "
+        f"({', '.join(shape.edge_names)}); the file does not say: give --boundary, such as "
+        f'"all: {each}" or "all: {", ".join(f"dn({n}) = 0" for n in data.fields)}" (boundary= in '
+        "Python)"
+    )
+
+
+def _check_inside(data: Trajectories, shape: Shape) -> None:
+    grid: Any = data.grid
+    if grid.cells is not None:
+        return
+    away = shape.distance(grid.places)
+    outside = away > _ROUNDING * max(grid.lengths)
+    if outside.any():
+        worst = int(np.argmax(away))
+        x, y = grid.places[worst]
+        raise SplatopError(
+            f"{data.source}: expected points inside of the shape, got {int(outside.sum())} of "
+            f"{len(away)} outside, the farthest at ({x:.6g}, {y:.6g}), {away[worst]:.3g} from the "
+            "edge: correct the shape, or leave these points out"
+        )
+
+
+def _check_conditions(data: Trajectories, domain: Domain) -> None:
+    """Refuse values and slopes that the data plainly do not have at an edge."""
+    grid, shape = data.grid, domain.shape
+    assert isinstance(grid, Points) and shape is not None
+    for functions in (min(len(grid.places) / 5, 300), len(grid.places) / 12, len(grid.places) / 30):
+        spacing = float(np.sqrt(shape.area / functions))
+        anchors = tuple(max(6, int(np.ceil(n / spacing)) + 1) for n in domain.lengths)
+        free = shape_basis_of(domain.with_conditions({}), anchors, ())
+        if free.size <= len(grid.places) / 2:
+            break
+    else:
+        return  # too few points to see anything
+    rows = free.evaluate(grid.places, value(2))
+    every = np.linspace(0, data.frames - 1, _LOOKED_AT).astype(int)
+    frames = np.stack([data.window(0, int(t), 1)[0] for t in every]).astype(float)
+    fitted = np.linalg.pinv(rows, rcond=1e-5) @ np.moveaxis(frames, -1, 0).reshape(
+        rows.shape[0], -1
+    )
+    names, places, normals = edge_points(shape, spacing)
+    at_edge = (free.evaluate(places, value(2)) @ fitted).reshape(-1, *frames.shape[:2])
+    slopes = sum(
+        normals[:, axis, None] * (free.evaluate(places, d) @ fitted)
+        for axis, d in enumerate(gradient(2))
+    ).reshape(at_edge.shape)
+    reach = 0.1 * np.sqrt(shape.area)
+    for (side, name), one in domain.conditions.items():
+        here = np.array(names) == side
+        channel = data.fields.index(name)
+        spread = float(frames[:, channel].std())
+        along = dict(zip(AXES, places[here].T, strict=False))
+        try:
+            wanted = edge_values(one, along, data.trajectory_coefficients(0))
+        except (SplatopError, KeyError):
+            continue  # a coefficient that only the equation will give
+        found = (at_edge if one.kind == "value" else slopes * reach)[here, :, channel]
+        wanted = np.asarray(wanted) * (1.0 if one.kind == "value" else reach)
+        off = float(np.median(np.abs(found - wanted[:, None])))
+        if off > _OFF * spread > 0:
+            what = "values" if one.kind == "value" else "slopes"
+            unit = 1.0 if one.kind == "value" else reach
+            raise SplatopError(
+                f"{data.source}: expected data that obey their boundary, but '{one.text(name)}' at "
+                f"{side} does not hold: {what} there differ from it by about {off / unit:.3g} "
+                f"(the field's spread is {spread:.3g}): state what holds there (--boundary)"
+            )
+
+
+def shape_and_points(
+    text: str,
+    boundary: str | None,
+    grid: Grid,
+    fields: Sequence[str],
+    *,
+    sampling: str | None = None,
+    scattered: int | None = None,
+    seed: int = 0,
+) -> tuple[Domain, Points]:
+    """The domain that texts state in the box of a grid, and points on it: those of the grid that
+    lie inside, or as many random ones."""
+    if grid.dims != 2:
+        raise SplatopError(f"expected --dims 2 for a shape, got {grid.dims}: shapes are 2D")
+    words = sampling_words(sampling, 2)
+    grid = replace(grid, layout=tuple(word or "ends" for word in words))
+    box = Domain.box(grid.lengths, grid.origin, (False, False))
+    shape = _read(text, _corners(box))
+    (x0, y0), (x1, y1) = shape.bounds
+    (left, low), (right, high) = _corners(box)
+    size = max(grid.lengths)
+    if min(x0 - left, y0 - low, right - x1, high - y1) < -_ROUNDING * size:
+        raise SplatopError(
+            f"expected a shape inside of the box from ({left:g}, {low:g}) to ({right:g}, {high:g}),"
+            f" got one that reaches from ({x0:.4g}, {y0:.4g}) to ({x1:.4g}, {y1:.4g}): give "
+            "--length and --origin"
+        )
+    if boundary is None:
+        raise SplatopError(
+            f"expected --boundary with --shape: what holds at {', '.join(shape.edge_names)}"
+        )
+    conditions = parse_boundary(boundary, fields=fields, dims=2, shape=shape)[1]
+    domain = replace(box, shape=shape).with_conditions(conditions)
+    if scattered is None:
+        x, y = np.broadcast_arrays(*grid.coordinates())
+        away = shape.distance(np.stack([x.ravel(), y.ravel()], axis=1)).reshape(x.shape)
+        return domain, Points.of_mask(grid, away <= _ROUNDING * size)
+    if scattered < 2:
+        raise SplatopError(f"expected at least two points (--scattered), got {scattered}")
+    return domain, random_points(domain, scattered, seed)
+
+
+def random_points(domain: Domain, count: int, seed: int) -> Points:
+    """Evenly distributed in the shape."""
+    assert domain.shape is not None
+    rng, found = np.random.default_rng(seed), np.empty((0, 2))
+    low, high = (np.array(corner) for corner in domain.shape.bounds)
+    while len(found) < count:
+        drawn = low + (high - low) * rng.random((2 * count, 2))
+        found = np.concatenate([found, drawn[domain.shape.inside(drawn)]])
+    return Points.of(found[:count], lengths=domain.lengths, origin=domain.origin)

@@ -1,0 +1,57 @@
+"""The shape that a mask of a grid shows: its contour, smoothed. The edge is known to a cell only."""
+
+import numpy as np
+from scipy.ndimage import gaussian_filter
+
+from ..errors import SplatopError
+from .pieces import Place
+from .shape import Box, Intersection, Outline, Shape
+
+# Cells over which the steps of a mask are smoothed (σ), and between corners of the contour.
+SMOOTHING, CORNERS = 1.0, 2.0
+# A region of fewer cells is a speck.
+_LEAST_CELLS = 16
+_MARGIN = 6
+
+
+def shape_of_mask(mask: np.ndarray, first: Place, spacing: Place, low: Place, high: Place) -> Shape:
+    """The shape where a mask `(Nx, Ny)` is True, in the box from `low` to `high`.
+
+    `first` is the place of the first point. Where the mask reaches the box's side, that is the
+    edge; elsewhere it runs between the points that are inside and those that are not.
+    """
+    from skimage.measure import find_contours
+
+    if mask.all():
+        return Box(low, high)
+    if not mask.any():
+        raise SplatopError("expected a mask with points inside, got none: is it upside down?")
+    # The mask goes on beyond the box, so that its contour crosses the box's sides squarely.
+    wide = np.pad(mask.astype(float), _MARGIN, mode="edge")
+    smooth = np.pad(gaussian_filter(wide, SMOOTHING), 1)
+    rings = []
+    for contour in find_contours(smooth, 0.5):
+        ring = _resampled(contour[:-1])
+        x, y = ring[:, 0], ring[:, 1]
+        area = abs(np.sum(x * np.roll(y, -1) - y * np.roll(x, -1))) / 2
+        if area < _LEAST_CELLS or len(ring) < 6:
+            continue
+        places = np.asarray(first) + (ring - _MARGIN - 1) * np.asarray(spacing)
+        rings.append(tuple((float(x), float(y)) for x, y in places))
+    if not rings:
+        raise SplatopError(
+            f"expected a mask with a region of at least {_LEAST_CELLS} cells, got specks: give "
+            "--shape instead"
+        )
+    names = tuple((f"mask{k}",) * len(ring) for k, ring in enumerate(rings, start=1))
+    return Intersection(Outline(tuple(rings), names, exact=False), Box(low, high))
+
+
+def _resampled(ring: np.ndarray) -> np.ndarray:
+    """Corners at even distances around a closed ring."""
+    steps = np.linalg.norm(np.diff(ring, axis=0, append=ring[:1]), axis=1)
+    way = np.concatenate([[0.0], np.cumsum(steps)])
+    count = max(6, int(round(way[-1] / CORNERS)))
+    at = np.arange(count) / count * way[-1]
+    closed = np.concatenate([ring, ring[:1]])
+    return np.stack([np.interp(at, way, closed[:, k]) for k in (0, 1)], axis=1)

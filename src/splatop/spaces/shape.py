@@ -1,0 +1,375 @@
+"""The smooth fields on a shape that obey its conditions: one dense space of Gaussians."""
+
+from collections.abc import Iterable, Mapping
+from functools import lru_cache
+from typing import Any
+
+import equinox as eqx
+import jax
+import jax.numpy as jnp
+import numpy as np
+from jaxtyping import Array, Float
+
+from ..derivative import Derivative, laplacian, value
+from ..domain import Domain
+from ..errors import SplatopError
+from ..points import Layout, Points
+from ..precomputed import Precomputed
+from ..shapes import Quadrature
+from .kept import shape_basis_of
+from .shape_basis import Kinds, ShapeBasis, edge_points, spacing_of, working_nodes
+from .shape_lift import check_lift, lifting
+
+Coefficients = Float[Array, "C R"]
+# The least singular value of a fit that counts, relative to the largest, as on a box.
+_RCOND = 1e-6
+
+
+class ShapeSpace(eqx.Module):
+    """Fields on a domain with a shape, r numbers for each field: its harmonics.
+
+    Answers what a `BoxSpace` does. `sizes` are the anchors of the lattice along the sides of the
+    box. The matrices of the derivatives that are `wanted`, and those of samples at `sampling`, are
+    precomputed arrays, which compiled functions get as arguments; others become constants of a
+    compiled function when they are asked for. Fields with different conditions have different
+    functions on the same Gaussians; where one has fewer of them, the rest of its numbers stay 0.
+    """
+
+    domain: Domain = eqx.field(static=True)
+    fields: tuple[str, ...] = eqx.field(static=True)
+    sizes: tuple[int, ...] = eqx.field(static=True)
+    wanted: tuple[Derivative, ...] = eqx.field(static=True, default=())
+    sampling: Points | None = eqx.field(static=True, default=None)
+    tables: Precomputed | None = None
+
+    def __check_init__(self):
+        if self.domain.shape is None:
+            raise SplatopError("expected a domain with a shape, got a box: use BoxSpace")
+        if len(self.sizes) != 2:
+            raise SplatopError(
+                f"expected one number of anchors for each of 2 axes, got {self.sizes}"
+            )
+        if self.tables is None:
+            # Once, also where this is built inside a function that JAX traces.
+            with jax.ensure_compile_time_eval():
+                held = Precomputed({k: jnp.asarray(v) for k, v in self._host_tables().items()})
+            object.__setattr__(self, "tables", held)
+
+    # --- what it is --------------------------------------------------------------------------
+
+    @property
+    def dims(self) -> int:
+        return 2
+
+    @property
+    def scattered(self) -> bool:
+        """Whether working points have coordinates of their own, rather than by axis."""
+        return True
+
+    @property
+    def shape(self) -> tuple[int, ...]:
+        """Numbers of one field."""
+        return (max(basis.size for basis in self.bases),)
+
+    @property
+    def bases(self) -> tuple[ShapeBasis, ...]:
+        """One for each field."""
+        return tuple(
+            shape_basis_of(self._plain, self.sizes, _kinds(self.domain, name))
+            for name in self.fields
+        )
+
+    @property
+    def _plain(self) -> Domain:
+        """The domain without what it sets, of which only the kind matters."""
+        return self.domain.with_conditions({})
+
+    @property
+    def spacing(self) -> float:
+        return max(spacing_of(self.domain.lengths, self.sizes))
+
+    @property
+    def nodes(self) -> Quadrature:
+        assert self.domain.shape is not None
+        return working_nodes(self.domain.shape, self.spacing)
+
+    def working_points(self) -> tuple[np.ndarray, ...]:
+        """Physical coordinates of the working points."""
+        return self.nodes.places[:, 0], self.nodes.places[:, 1]
+
+    def fractions(self) -> tuple[np.ndarray, ...]:
+        """The same as fractions of the box."""
+        axes = self.domain.axes
+        return tuple(
+            (x - axis.origin) / axis.length
+            for x, axis in zip(self.working_points(), axes, strict=True)
+        )
+
+    def energies(self) -> np.ndarray:
+        """`∫ |∇φ|²` of each function, `(C, r)`: the square of its wavenumber."""
+        return self._padded([basis.energies for basis in self.bases])
+
+    def diagonal(self, derivative: Derivative) -> np.ndarray | None:
+        """What the operator multiplies each number by, `(C, r)`; None if it mixes them."""
+        if derivative.inverse_laplacians:
+            return None
+        power = _laplacian_power(derivative)
+        if power is None:
+            return None
+        order, weight = power
+        found = [basis.laplacian for basis in self.bases]
+        if order and any(one is None for one in found):
+            return None
+        if not order:
+            return np.full((len(self.fields), *self.shape), weight)
+        rows = [weight * one**order for one in found if one is not None]
+        return self._padded(rows)
+
+    # --- samples -----------------------------------------------------------------------------
+
+    def sampled(self, points: tuple[int, ...], layout: Layout) -> Points:
+        """Where the samples of a state lie; refused if that is not known."""
+        if not isinstance(layout, Points) or layout.points != tuple(points):
+            known = layout.points if isinstance(layout, Points) else "none"
+            raise SplatopError(
+                f"expected a state at the points of the model, (C, P) with P = {known}, got "
+                f"{tuple(points)}: give the model other points (model.at(points))"
+            )
+        return layout
+
+    def fit(self, u: Float[Array, "C P"], at: Points) -> Coefficients:
+        """The numbers whose field is closest to samples of a field with homogeneous conditions."""
+        return _apply(self._table("fit", at, self.fit_matrix), u)
+
+    def evaluate(self, c: Coefficients, at: Points) -> Float[Array, "C P"]:
+        """The field at points."""
+        return _apply(self._table("evaluate", at, self.sample_matrix), c)
+
+    def sample_matrix(self, at: Points) -> np.ndarray:
+        """The functions at points: `(P, r)`, or `(C, P, r)` where fields differ."""
+        return self._matrix(at.places, value(2))
+
+    def gain(self, at: Points) -> np.ndarray:
+        """Variance of each number from samples of unit variance, `(C, r)`."""
+        fit = self.fit_matrix(at)
+        return np.broadcast_to(np.sum(fit**2, axis=-1), (len(self.fields), *self.shape))
+
+    def at(
+        self, c: Coefficients, places: Float[np.ndarray, "Q d"], derivative: Derivative
+    ) -> Float[Array, "C Q"]:
+        """A derivative of the field at scattered places, in physical coordinates."""
+        return _apply(jnp.asarray(self._matrix(np.asarray(places), derivative), c.dtype), c)
+
+    def derivatives(
+        self, c: Coefficients, wanted: Iterable[Derivative]
+    ) -> dict[Derivative, Float[Array, "C Q"]]:
+        """Derivatives of the field at the working points."""
+        return {d: _apply(self._at_nodes("d", d, self._matrix), c) for d in _checked(wanted)}
+
+    def project(self, values: Float[Array, "C Q"]) -> Coefficients:
+        """Values at the working points onto the space, in L²."""
+        assert self.tables is not None
+        return _apply(self.tables["project"].astype(values.dtype), values)
+
+    def linear(self, derivative: Derivative) -> Array | None:
+        """How it acts on the numbers of fields that share their conditions, `(r, r)`."""
+        if len(set(self._kinds)) > 1 or derivative not in self.wanted:
+            return None
+        assert self.tables is not None
+        return self.tables[f"m{self.wanted.index(derivative)}"]
+
+    # --- what is set at the edges --------------------------------------------------------------
+
+    def edge_coordinates(self, side: str) -> dict[str, np.ndarray]:
+        """Coordinates of the points along an edge at which a lift takes what is set."""
+        names, places, _ = self._edges
+        here = places[np.array(names) == side]
+        return {"x": here[:, 0], "y": here[:, 1]}
+
+    def lift(self, edges: Mapping[tuple[str, str], Any]) -> Any:
+        """What is set at all points of the edges, `(C, E)`: the numbers of the field that takes
+        it."""
+        names = np.array(self._edges[0])
+        rows = []
+        for field in self.fields:
+            row: Any = np.zeros(len(names))
+            for (side, name), given in edges.items():
+                if name == field:
+                    placed = np.zeros((len(names), int((names == side).sum())))
+                    placed[np.flatnonzero(names == side), np.arange(placed.shape[1])] = 1.0
+                    row = row + placed @ given
+            rows.append(row)
+        if any(isinstance(row, jax.Array) for row in rows):
+            return jnp.stack(rows)
+        for name, kinds, row in zip(self.fields, self._kinds, rows, strict=True):
+            check_lift(self._plain, self.sizes, kinds, name, row)
+        return np.stack(rows)
+
+    def lift_evaluate(self, lifted: Float[Array, "C E"], at: Points) -> Float[Array, "C P"]:
+        make = lambda at: self._lift_matrix(at.places, value(2))  # noqa: E731
+        return _apply(self._table("lift", at, make), lifted)
+
+    def lift_derivatives(
+        self, lifted: Float[Array, "C E"], wanted: Iterable[Derivative]
+    ) -> dict[Derivative, Float[Array, "C Q"]]:
+        return {
+            d: _apply(self._at_nodes("lift_d", d, self._lift_matrix), lifted)
+            for d in _checked(wanted)
+        }
+
+    @property
+    def _edges(self) -> tuple[tuple[str, ...], np.ndarray, np.ndarray]:
+        assert self.domain.shape is not None
+        return edge_points(self.domain.shape, self.spacing)
+
+    @property
+    def _sets_something(self) -> bool:
+        return any(one.value != 0.0 for one in self.domain.conditions.values())
+
+    def _lift_matrix(self, places: np.ndarray, derivative: Derivative) -> np.ndarray:
+        """From what is set at the edges to a derivative of the field that takes it."""
+        free = shape_basis_of(self._plain, self.sizes, ())
+        rows = free.evaluate(places, derivative)
+        lifts = {k: rows @ lifting(self._plain, self.sizes, k) for k in set(self._kinds)}
+        return _stacked(lifts, self._kinds)
+
+    # --- matrices ------------------------------------------------------------------------------
+
+    @property
+    def _kinds(self) -> tuple[Kinds, ...]:
+        return tuple(_kinds(self.domain, name) for name in self.fields)
+
+    def _matrix(self, places: np.ndarray, derivative: Derivative) -> np.ndarray:
+        """Derivatives of the functions at places: `(Q, r)`, or `(C, Q, r)` where fields differ."""
+        found = dict(zip(self._kinds, self.bases, strict=True))
+        return _stacked({k: b.evaluate(places, derivative) for k, b in found.items()}, self._kinds)
+
+    def fit_matrix(self, at: Points) -> np.ndarray:
+        """Least squares from samples: `(r, P)`, or `(C, r, P)`."""
+        found = dict(zip(self._kinds, self.bases, strict=True))
+        least = max(basis.size for basis in found.values())
+        if len(at.places) < least:
+            raise SplatopError(
+                f"expected at least {least} points, as many as there are functions of "
+                f"{' x '.join(map(str, self.sizes))} anchors on the shape, got {len(at.places)}: "
+                "take fewer anchors (--set anchors=..., anchors= in Python), or more points"
+            )
+        return _fitting(self._plain, self.sizes, self._kinds, at)
+
+    def _host_tables(self) -> dict[str, np.ndarray]:
+        nodes, found = self.nodes, {}
+        root = np.sqrt(nodes.weights)[:, None]
+        at_nodes = self._matrix(nodes.places, value(2))
+        weighted = root * at_nodes
+        gram = np.swapaxes(weighted, -1, -2) @ weighted
+        empty = np.diagonal(gram, axis1=-2, axis2=-1) == 0  # of fields with fewer functions
+        gram = gram + np.eye(gram.shape[-1]) * empty[..., None, :]
+        project = np.linalg.solve(gram, np.swapaxes(weighted * root, -1, -2))
+        found["project"] = project
+        for number, derivative in enumerate(self.wanted):
+            rows = self._matrix(nodes.places, derivative)
+            found[f"d{number}"] = rows
+            if at_nodes.ndim == 2:
+                found[f"m{number}"] = project @ rows
+            if self._sets_something:
+                found[f"lift_d{number}"] = self._lift_matrix(nodes.places, derivative)
+        if self.sampling is not None:
+            found["evaluate"] = self._matrix(self.sampling.places, value(2))
+            found["fit"] = self.fit_matrix(self.sampling)
+            if self._sets_something:
+                found["lift"] = self._lift_matrix(self.sampling.places, value(2))
+        return found
+
+    def _table(self, name: str, at: Points, make: Any) -> Any:
+        if at == self.sampling and self.tables is not None and name in self.tables:
+            return self.tables[name]
+        return make(at)
+
+    def _at_nodes(self, kind: str, derivative: Derivative, make: Any) -> Any:
+        if derivative in self.wanted and self.tables is not None:
+            return self.tables[f"{kind}{self.wanted.index(derivative)}"]
+        return make(self.nodes.places, derivative)
+
+    def _padded(self, rows: list[np.ndarray]) -> np.ndarray:
+        width = self.shape[0]
+        return np.stack([np.pad(row, (0, width - len(row))) for row in rows])
+
+
+def _apply(matrix: Any, values: Array) -> Array:
+    """The matrix times the numbers of each field; one matrix for each where fields differ."""
+    m = jnp.asarray(matrix, values.dtype)
+    return jnp.einsum("qr,cr->cq" if m.ndim == 2 else "cqr,cr->cq", m, values)
+
+
+def _kinds(domain: Domain, name: str) -> Kinds:
+    return tuple((side, domain.at(side, name).kind) for side in domain.sides)
+
+
+def _checked(wanted: Iterable[Derivative]) -> tuple[Derivative, ...]:
+    wanted = tuple(wanted)
+    if any(derivative.inverse_laplacians for derivative in wanted):
+        raise SplatopError(
+            "an inverse Laplacian (invlap) needs conditions of its own at the edges, which a shape "
+            "does not have: write the equation with the field that invlap would give as a field "
+            "of its own"
+        )
+    return wanted
+
+
+def _laplacian_power(derivative: Derivative) -> tuple[int, float] | None:
+    """The power of the Laplacian and the factor that a derivative is; None if it is none."""
+    terms = dict(derivative.terms)
+    if set(terms) == {(0, 0)}:
+        return 0, float(terms[0, 0])
+    for weight, power in ((terms.get((2, 0)), 1), (terms.get((4, 0)), 2)):
+        if weight is None:
+            continue
+        one = dict(laplacian(2).terms)
+        wanted = one if power == 1 else {(4, 0): 1.0, (2, 2): 2.0, (0, 4): 1.0}
+        if terms == {index: weight * factor for index, factor in wanted.items()}:
+            return power, float(weight)
+    return None
+
+
+def _stacked(rows: Mapping[Kinds, np.ndarray], order: tuple[Kinds, ...]) -> np.ndarray:
+    """One matrix if all fields share it, else one for each, padded to the same width."""
+    if len(rows) == 1:
+        return rows[order[0]]
+    width = max(one.shape[-1] for one in rows.values())
+    return np.stack([np.pad(rows[k], ((0, 0), (0, width - rows[k].shape[-1]))) for k in order])
+
+
+@lru_cache(maxsize=16)
+def _fitting(
+    domain: Domain, sizes: tuple[int, ...], kinds: tuple[Kinds, ...], at: Points
+) -> np.ndarray:
+    found = {}
+    for one in set(kinds):
+        rows = shape_basis_of(domain, sizes, one).evaluate(at.places, value(2))
+        found[one] = np.linalg.pinv(rows, rcond=_RCOND).T
+    return np.swapaxes(_stacked(found, kinds), -1, -2)
+
+
+def shape_harmonics(domain: Domain, places: np.ndarray, count: int) -> Float[np.ndarray, "P M"]:
+    """The lowest eigenfunctions of the Laplacian with insulated edges, at places `(P, 2)`, in units
+    in which their mean square is 1."""
+    shape = domain.shape
+    assert shape is not None
+    basis = insulated(domain, count)
+    if basis.size < count:
+        raise SplatopError(
+            f"expected at most {basis.size} harmonics on the shape, got {count}: use fewer modes"
+        )
+    rows = basis.evaluate(places, value(2))[:, :count]
+    return rows * np.sqrt(shape.area)
+
+
+def insulated(domain: Domain, count: int) -> ShapeBasis:
+    """A basis of which the lowest `count` functions are well resolved."""
+    shape = domain.shape
+    assert shape is not None
+    # Four functions for each harmonic: the lowest quarter is right to many digits.
+    spacing = np.sqrt(shape.area / (4 * count))
+    anchors = tuple(max(12, int(np.ceil(length / spacing)) + 1) for length in domain.lengths)
+    kinds: Kinds = tuple((side, "slope") for side in domain.sides)
+    return shape_basis_of(domain.with_conditions({}), anchors, kinds)

@@ -1,0 +1,215 @@
+"""Gaussians on a shape: all combinations that obey homogeneous conditions at its edges.
+
+Set-up in double precision, once for a shape; it is kept by value in memory and in the user's cache
+folder. Any list of Gaussians can span a space; the one that is taken here is a lattice that reaches
+a few spacings beyond the edge.
+"""
+
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass, field
+
+import numpy as np
+from numpy.polynomial import hermite_e
+
+from ..derivative import Derivative
+from ..domain import Kind
+from ..errors import SplatopError
+from ..shapes import Quadrature, Shape, quadrature
+
+# Gaussians lie up to so many spacings outside of the shape.
+BEYOND = 5.0
+# σ over the spacing of the anchors.
+WIDTH = 1.4
+# Eigenvalues of the Gram matrix below this share of the largest are not told from rounding.
+NEGLIGIBLE = 1e-13
+# Singular values of the conditions below this share of the largest set nothing more.
+_REDUNDANT = 1e-7
+# Points along the edge, for each spacing of the anchors.
+PER_SPACING = 1.3
+# Side of a triangle over the spacing, and Gauss points along it: for the set-up, and for products.
+FINE, WORKING = (2.0, 8), (2.5, 6)
+MOST_FUNCTIONS = 2000
+LEAST_ANCHORS = 6
+
+# What holds at each edge by its name.
+Kinds = tuple[tuple[str, Kind], ...]
+
+
+@dataclass(frozen=True)
+class Gaussians:
+    """Centres `(G, 2)` and the two standard deviations that all have."""
+
+    centres: np.ndarray
+    width: tuple[float, float]
+
+    def at(self, places: np.ndarray, index: tuple[int, ...]) -> np.ndarray:
+        """A partial derivative of each Gaussian at places `(P, 2)`: `(P, G)`."""
+        factors = []
+        for axis, (order, width) in enumerate(zip(index, self.width, strict=True)):
+            # Centres on a lattice share their coordinates.
+            unique, which = np.unique(self.centres[:, axis], return_inverse=True)
+            z = (places[:, axis, None] - unique) / width
+            hermite = hermite_e.hermeval(z, [0] * order + [1])
+            factors.append(((-1 / width) ** order * hermite * np.exp(-z * z / 2))[:, which])
+        return factors[0] * factors[1]
+
+
+def lattice(
+    shape: Shape, low: Iterable[float], lengths: Iterable[float], anchors: tuple[int, ...]
+) -> Gaussians:
+    """Those Gaussians of a box's lattice whose centres lie in the shape or close to it."""
+    if min(anchors) < LEAST_ANCHORS:
+        raise SplatopError(
+            f"expected at least {LEAST_ANCHORS} anchors along each axis of a shape, got {anchors}"
+        )
+    spacing = spacing_of(tuple(lengths), anchors)
+    (x0, y0), (x1, y1) = shape.bounds
+    axes = []
+    for begin, step, first, last in zip(low, spacing, (x0, y0), (x1, y1), strict=True):
+        numbers = np.arange(
+            np.floor((first - begin) / step - BEYOND), np.ceil((last - begin) / step + BEYOND) + 1
+        )
+        axes.append(begin + step * numbers)
+    centres = np.stack(np.meshgrid(*axes, indexing="ij"), axis=-1).reshape(-1, 2)
+    near = shape.distance(centres) < BEYOND * max(spacing)
+    return Gaussians(centres[near], (WIDTH * spacing[0], WIDTH * spacing[1]))
+
+
+def spacing_of(lengths: tuple[float, ...], anchors: tuple[int, ...]) -> tuple[float, float]:
+    x, y = (length / (n - 1) for length, n in zip(lengths, anchors, strict=True))
+    return x, y
+
+
+@dataclass(frozen=True)
+class ShapeBasis:
+    """Amplitudes `(G, r)` of functions that are orthonormal on the shape.
+
+    In the order of their wavenumbers: the eigenfunctions of the Laplacian where every edge sets a
+    value or a slope (`laplacian` holds the eigenvalues), else those of the form `∫ ∇φ·∇ψ`.
+    """
+
+    gaussians: Gaussians
+    combine: np.ndarray = field(repr=False)
+    laplacian: np.ndarray | None = field(repr=False)
+    energies: np.ndarray = field(repr=False)
+    asymmetry: float = 0.0
+
+    @property
+    def size(self) -> int:
+        return self.combine.shape[1]
+
+    def evaluate(self, places: np.ndarray, derivative: Derivative) -> np.ndarray:
+        """A derivative of each function at places `(P, 2)`: `(P, r)`."""
+        total = np.zeros((len(places), len(self.gaussians.centres)))
+        for index, weight in derivative.terms:
+            total += weight * self.gaussians.at(places, index)
+        return total @ self.combine
+
+
+def edge_points(
+    shape: Shape, spacing: float, per_spacing: float = PER_SPACING
+) -> tuple[tuple[str, ...], np.ndarray, np.ndarray]:
+    """Names, places `(E, 2)` and outward normals of points along the edges."""
+    found: list[tuple[str, np.ndarray, np.ndarray]] = []
+    for run in shape.runs:
+        lengths = np.array([edge.piece.length for edge in run.edges])
+        count = max(2, int(np.ceil(per_spacing * lengths.sum() / spacing)))
+        along = (np.arange(count) + 0.5) / count * lengths.sum()
+        if not run.closed:  # both ends belong to it as well, where it turns
+            along = np.concatenate([[0.0], along, [lengths.sum()]])
+        ends = np.cumsum(lengths)
+        which = np.minimum(np.searchsorted(ends, along), len(lengths) - 1)
+        t = (along - ends[which] + lengths[which]) / lengths[which]
+        # An edge of its own that none of these lie on, unless the anchors do not see it.
+        missed = [n for n in range(len(lengths)) if n not in which and 2 * lengths[n] > spacing]
+        which, t = np.append(which, missed).astype(int), np.append(t, np.full(len(missed), 0.5))
+        for number, one in zip(which, t, strict=True):
+            edge, here = run.edges[number], np.array([one])
+            found.append((edge.name, edge.piece.at(here)[0], edge.piece.normal(here)[0]))
+    return (
+        tuple(name for name, _, _ in found),
+        np.stack([place for _, place, _ in found]),
+        np.stack([normal for _, _, normal in found]),
+    )
+
+
+def edge_rows(
+    gaussians: Gaussians, shape: Shape, kinds: Kinds, spacing: float
+) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """What is set at points of the edges, of each Gaussian: `(E, G)`, slopes in units of the
+    spacing; the places `(E, 2)`, and the unit of each row."""
+    held = dict(kinds)
+    names, places, normals = edge_points(shape, spacing)
+    kind = np.array([held.get(name, "free") for name in names])
+    values = gaussians.at(places, (0, 0))
+    slopes = sum(
+        normals[:, axis, None] * gaussians.at(places, index)
+        for axis, index in enumerate(((1, 0), (0, 1)))
+    )
+    unit = np.where(kind == "slope", spacing, 1.0)
+    rows = np.where((kind == "slope")[:, None], spacing * slopes, values)
+    return rows[kind != "free"], places[kind != "free"], unit[kind != "free"]
+
+
+def build_basis(
+    gaussians: Gaussians,
+    shape: Shape,
+    kinds: Kinds,
+    spacing: float,
+    say: Callable[[str], None] = lambda _: None,
+) -> ShapeBasis:
+    """The functions of these Gaussians on a shape with these conditions at its edges."""
+    nodes = fine_nodes(shape, spacing)
+    free = orthonormal(gaussians, nodes)
+    if free.shape[1] > MOST_FUNCTIONS:
+        raise SplatopError(
+            f"expected at most {MOST_FUNCTIONS} functions on a shape, got {free.shape[1]} for a "
+            f"spacing of {spacing:.3g}: take fewer anchors (--set anchors=..., anchors= in Python)"
+        )
+    rows, _, _ = edge_rows(gaussians, shape, kinds, spacing)
+    own = free
+    if len(rows):
+        _, singular, right = np.linalg.svd(rows @ free, full_matrices=True)
+        rank = int((singular > _REDUNDANT * singular[0]).sum())
+        own = free @ right[rank:].T
+    if own.shape[1] < 2:
+        raise SplatopError(
+            "expected fields that the conditions at the edges leave free, got none: take more "
+            "anchors"
+        )
+    root = np.sqrt(nodes.weights)[:, None]
+    dx, dy = (root * (gaussians.at(nodes.places, i) @ own) for i in ((1, 0), (0, 1)))
+    stated = dict(kinds)
+    if any(stated.get(name, "free") == "free" for name in shape.edge_names):
+        energies, turn = np.linalg.eigh(dx.T @ dx + dy.T @ dy)
+        return ShapeBasis(gaussians, own @ turn, None, energies)
+    values = root * (gaussians.at(nodes.places, (0, 0)) @ own)
+    curves = root * (
+        (gaussians.at(nodes.places, (2, 0)) + gaussians.at(nodes.places, (0, 2))) @ own
+    )
+    second = values.T @ curves
+    asymmetry = float(np.linalg.norm(second - second.T) / np.linalg.norm(second))
+    laplacian, turn = np.linalg.eigh((second + second.T) / 2)
+    laplacian, own = laplacian[::-1], (own @ turn)[:, ::-1]
+    return ShapeBasis(gaussians, own, laplacian, -laplacian, asymmetry)
+
+
+def fine_nodes(shape: Shape, spacing: float) -> Quadrature:
+    return quadrature(shape, FINE[0] * spacing, FINE[1])
+
+
+def working_nodes(shape: Shape, spacing: float) -> Quadrature:
+    return quadrature(shape, WORKING[0] * spacing, WORKING[1])
+
+
+def orthonormal(gaussians: Gaussians, nodes: Quadrature) -> np.ndarray:
+    """Amplitudes of all combinations of the Gaussians that can be told apart, orthonormal."""
+    values = np.sqrt(nodes.weights)[:, None] * gaussians.at(nodes.places, (0, 0))
+    sizes, turn = np.linalg.eigh(values.T @ values)
+    kept = sizes > NEGLIGIBLE * sizes[-1]
+    combine = turn[:, kept] / np.sqrt(sizes[kept])
+    for _ in range(2):  # division by the smallest ones has left them orthonormal to 1e-3 only
+        there = values @ combine
+        lower = np.linalg.cholesky(there.T @ there)
+        combine = np.linalg.solve(lower, combine.T).T
+    return combine

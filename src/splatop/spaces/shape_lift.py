@@ -1,0 +1,74 @@
+"""The smoothest field on a shape that takes what is set at its edges: what a lift is on a box."""
+
+from functools import lru_cache
+
+import numpy as np
+
+from ..domain import Domain
+from ..errors import SplatopError
+from .kept import shape_basis_of
+from .shape_basis import Kinds, ShapeBasis, edge_points, edge_rows, spacing_of
+
+# What edges set may contradict itself, where two of them meet, by this share of its size.
+_CONTRADICTION = 1e-4
+# The least singular value of the edge rows that a lift follows, relative to the largest.
+_RCOND = 1e-6
+
+
+@lru_cache(maxsize=32)
+def lifting(domain: Domain, sizes: tuple[int, ...], kinds: Kinds) -> np.ndarray:
+    """From what is set at all points of the edges to the smoothest field that takes it, in the
+    functions without conditions: `(r, E)`."""
+    assert domain.shape is not None
+    free, rows, unit, held = _edge_system(domain, sizes, kinds)
+    # Smooth: functions of high energy are dear.
+    low = free.energies[1 : max(2, free.size // 8)].mean()
+    price = 1 / (1 + free.energies / low)
+    solve = price[:, None] * np.linalg.pinv(rows * price, rcond=_RCOND)
+    found = np.zeros((free.size, len(held)))
+    found[:, held] = solve * unit
+    return found
+
+
+def _edge_system(
+    domain: Domain, sizes: tuple[int, ...], kinds: Kinds
+) -> tuple[ShapeBasis, np.ndarray, np.ndarray, np.ndarray]:
+    """The functions without conditions, what they have where something is set, the rows' units,
+    and which points of the edges these are."""
+    assert domain.shape is not None
+    spacing = max(spacing_of(domain.lengths, sizes))
+    free = shape_basis_of(domain, sizes, ())
+    rows, _, unit = edge_rows(free.gaussians, domain.shape, kinds, spacing)
+    stated = dict(kinds)
+    names = edge_points(domain.shape, spacing)[0]
+    held = np.array([stated.get(name, "free") != "free" for name in names])
+    return free, rows @ free.combine, unit, held
+
+
+def _missed(
+    domain: Domain, sizes: tuple[int, ...], kinds: Kinds, given: np.ndarray
+) -> tuple[np.ndarray, np.ndarray]:
+    """By how much a lift misses what is set, and where."""
+    assert domain.shape is not None
+    _, rows, unit, held = _edge_system(domain, sizes, kinds)
+    found = rows @ (lifting(domain, sizes, kinds) @ given)
+    spacing = max(spacing_of(domain.lengths, sizes))
+    places = edge_points(domain.shape, spacing)[1]
+    return np.abs(found - unit * given[held]), places[held]
+
+
+def check_lift(
+    domain: Domain, sizes: tuple[int, ...], kinds: Kinds, name: str, given: np.ndarray
+) -> None:
+    """Refuse what edges set for a field, `(E,)`, where it contradicts itself."""
+    size = np.abs(given).max()
+    if size == 0:
+        return
+    wrong, places = _missed(domain, sizes, kinds, given)
+    if wrong.max() > _CONTRADICTION * size:
+        x, y = places[int(np.argmax(wrong))]
+        raise SplatopError(
+            f"expected conditions for {name} that agree where two edges meet, got some that differ "
+            f"by {wrong.max():.2g} near ({x:.4g}, {y:.4g}): let them agree there (a value that is "
+            "an expression in x and y can), or take more anchors"
+        )
