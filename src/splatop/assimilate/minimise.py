@@ -237,6 +237,6 @@ def minimise(
         prior=float(sums[1]),
         count=int(np.sum(np.asarray(data.used))),
         steps=total,
-        converged=done,
+        converged=bool(done),
         diagonal=np.asarray(diagonal),
     )

@@ -27,13 +27,14 @@ class Observations:
     around the place that a report is the mean of: none for a point, one for a line, two for pixels.
     """
 
-    times: np.ndarray
-    places: np.ndarray
-    fields: np.ndarray
-    values: np.ndarray
-    sigma: np.ndarray | None = None
-    sensors: np.ndarray | None = None
-    spans: np.ndarray | None = None
+    # Anything that NumPy takes; held as arrays.
+    times: Any
+    places: Any
+    fields: Any
+    values: Any
+    sigma: Any = None
+    sensors: Any = None
+    spans: Any = None
 
     def __post_init__(self):
         values = np.asarray(self.values, float)

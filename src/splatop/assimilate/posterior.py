@@ -15,8 +15,8 @@ from .observe import Taps
 DENSE = 400
 # Samples, where the Hessian is formed, and where each takes a solve.
 MANY, FEW = 100, 12
-# Of each solve. It starts from a sample of the prior: what it leaves out stays as wide as that.
-_TOLERANCE, _ITERATIONS = 0.03, 80
+# Of each solve. It starts from a sample for a diagonal Hessian: what it leaves out stays as wide.
+_TOLERANCE, _ITERATIONS = 0.01, 80
 
 Report = Callable[[int, int], None]
 
@@ -78,9 +78,11 @@ def laplace(
 
     made, variances = [], []
     for number in range(samples or FEW):
-        start = jnp.asarray(rng.normal(size=size), jnp.float32)
+        drawn = jnp.asarray(rng.normal(size=size), jnp.float32)
         noise = jnp.asarray(rng.normal(size=taps.count), jnp.float32)
-        made.append(np.asarray(start) + solve(Right(zero, noise, start, nothing), _TOLERANCE))
+        guess = drawn / jnp.sqrt(1 + jnp.asarray(minimum.diagonal, jnp.float32))
+        right = Right(zero, noise, guess, drawn - guess)
+        made.append(np.asarray(guess) + solve(right, _TOLERANCE))
         report(number + 1, total)
     for number in range(p):
         one = nothing.at[size - p + number].set(1.0)

@@ -5,13 +5,13 @@ the prior's: smoothness, strength and noise are those that make all reports like
 """
 
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
 from scipy.linalg import cho_factor, cho_solve
 
-from ..domain import AXES, Domain
+from ..domain import AXES, Axis, Domain
 from ..equation import domain_from_text
 from ..errors import SplatopError
 from ..grid import Grid
@@ -25,6 +25,9 @@ from .state import HeldOut
 # Functions for each side of the box: highest wave around a ring, anchors between ends; by axes.
 _RING, _ANCHORS = {1: 64, 2: 24, 3: 10}, {1: 64, 2: 28, 3: 12}
 _MOST_REPORTS = 8000  # of one field at one time
+# Where nothing holds at both ends of an axis, the functions live on one longer by this share at each
+# end: at their own ends they are flat.
+_BEYOND = 0.3
 
 
 @dataclass(frozen=True, eq=False)
@@ -77,7 +80,7 @@ def reconstruct(
         raise SplatopError(f"expected at least 5 reports to tell a field from, got {len(held)}")
     dims = domain.dims
     sizes = tuple(_RING[dims] if axis.periodic else _ANCHORS[dims] for axis in domain.axes)
-    space = BoxSpace(domain, names, sizes)
+    space = BoxSpace(_wider(domain), names, sizes)
     times, moments = np.unique(held.times, return_inverse=True)
     smoothness = fit_smoothness(held, moments.reshape(-1), space)
     layout = tuple("left" if axis.periodic else "ends" for axis in domain.axes)
@@ -173,6 +176,17 @@ def _domain(
     if boundary is None:
         return Domain.box(sides, begin, (False,) * len(sides))
     return domain_from_text(boundary, lengths=sides, fields=names, origin=begin)
+
+
+def _wider(domain: Domain) -> Domain:
+    """The box that functions live on."""
+    axes = tuple(
+        Axis((1 + 2 * _BEYOND) * axis.length, axis.origin - _BEYOND * axis.length, periodic=False)
+        if not axis.periodic and not any(side[0] == name for side, _ in domain.conditions)
+        else axis
+        for name, axis in zip(AXES, domain.axes, strict=False)
+    )
+    return replace(domain, axes=axes)
 
 
 def _score(
