@@ -67,6 +67,8 @@ def assimilate(
     """
     if spread not in SPREADS:
         raise unknown_name("spread", spread, SPREADS)
+    if window is not None and window < 1:
+        raise SplatopError(f"expected at least one frame in a window, got {window}")
     setting = Setting(coefficients, lengths, points, dt, origin, boundary, sampling)
     starts = dict(unknown) if isinstance(unknown, Mapping) else {}
     names = tuple(unknown)
@@ -113,8 +115,6 @@ def assimilate(
         held_out=kept_out,
     )
     frames = whole.steps
-    if window is not None and window < 1:
-        raise SplatopError(f"expected at least one frame in a window, got {window}")
     length = window or (frames if frames <= LONG else WINDOW)
     if length >= frames:
         return analyse(whole, options, warnings=tuple(warnings))

@@ -12,7 +12,7 @@ from .minimise import Data, Forward, Minimum, Right, minimise, normal_equations,
 from .observe import Taps
 
 # Up to so many unknowns the Hessian is formed, and samples of it are exact.
-DENSE = 400
+DENSE = 800
 # Samples, where the Hessian is formed, and where each takes a solve.
 MANY, FEW = 100, 12
 # Of each solve. It starts from a sample for a diagonal Hessian: what it leaves out stays as wide.
@@ -27,7 +27,7 @@ def jacobian(
 ) -> jax.Array:
     """Columns of J, `(k, n)`: what sensors see of each of `columns` `(k, s)`, in units of noise."""
     _, tangent = jax.linearize(lambda x: residual(forward, taps, data, x), x)
-    return jax.lax.map(tangent, columns)
+    return jax.lax.map(tangent, columns, batch_size=8)
 
 
 def laplace(

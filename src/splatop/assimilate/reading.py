@@ -218,7 +218,7 @@ def _times(column: Any, name: str) -> np.ndarray:
     if kind in "fiu":
         return _numbers(column, name)
     try:
-        moments = pd.to_datetime(column, utc=True)
+        moments = pd.to_datetime(column, utc=True, format="mixed")
     except (TypeError, ValueError):
         return _numbers(column, name)
     return (moments - moments.min()).dt.total_seconds().to_numpy(dtype=float)

@@ -25,8 +25,8 @@ from .state import HeldOut
 # Functions for each side of the box: highest wave around a ring, anchors between ends; by axes.
 _RING, _ANCHORS = {1: 64, 2: 24, 3: 10}, {1: 64, 2: 28, 3: 12}
 _MOST_REPORTS = 8000  # of one field at one time
-# Where nothing holds at both ends of an axis, the functions live on one longer by this share at each
-# end: at their own ends they are flat.
+# Where nothing holds at the ends of an axis, the functions live on one longer by this share at
+# each end: at their own ends they are flat.
 _BEYOND = 0.3
 
 
