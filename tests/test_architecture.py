@@ -13,7 +13,8 @@ _version errors threads annotations cache precomputed shapes domain grid points 
 spaces gaussians render encoders jets
 equation etdrk4 physics stability initial walls solver
 benchmarks data identify discover operators surrogate ensemble registry description numerics
-tune model export estimate training evaluate report reproduce fit_arguments fitted bench cli
+tune model export estimate training evaluate assimilate report reproduce fit_arguments fitted
+bench cli
 __main__
 """.split()  # noqa: SIM905
 

@@ -13,6 +13,11 @@ from typing import Any as _Any
 from ._version import __version__ as __version__
 
 if TYPE_CHECKING:  # what type checkers and editors read; `_HOMES` is what Python reads
+    from .assimilate import Analysis as Analysis
+    from .assimilate import Observations as Observations
+    from .assimilate import assimilate as assimilate
+    from .assimilate import place as place
+    from .assimilate import reconstruct as reconstruct
     from .benchmarks import BENCHMARKS as BENCHMARKS
     from .benchmarks import Benchmark as Benchmark
     from .benchmarks import get_benchmark as get_benchmark
@@ -82,6 +87,7 @@ if TYPE_CHECKING:  # what type checkers and editors read; `_HOMES` is what Pytho
 
 # The public names by the module that defines them; `new=old` is `import old as new`.
 _HOMES = {
+    "assimilate": "Analysis assimilate Observations place reconstruct",
     "benchmarks": "BENCHMARKS Benchmark get_benchmark",
     "data": "ArrayTrajectories Trajectories generate open_trajectories save_trajectories",
     "derivative": "Derivative gradient laplacian partial",

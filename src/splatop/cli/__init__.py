@@ -2,6 +2,7 @@
 
 import sys
 
+from . import assimilate as _assimilate  # noqa: F401
 from . import bench as _bench  # noqa: F401
 from . import data as _data  # noqa: F401  (each module adds its commands to `app`)
 from . import demo as _demo  # noqa: F401

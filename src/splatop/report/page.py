@@ -87,7 +87,7 @@ def write_report(
         loss_section(charts, found),
         settings_section(found),
     ]
-    page = _page(page_title(found), sections, {"charts": charts.hover, "player": player})
+    page = page_text(page_title(found), sections, {"charts": charts.hover, "player": player})
     write_whole(out, page)
     return Report(out, said)
 
@@ -132,17 +132,25 @@ def _no_player(run: EvaluatedRun) -> Html:
     )
 
 
-def _page(title: str, sections: list[Child], data: dict) -> str:
+def page_text(
+    title: str,
+    sections: list[Child],
+    data: dict,
+    *,
+    scripts: Sequence[str] = _SCRIPTS,
+    links: Sequence[tuple[str, str]] = _LINKS,
+) -> str:
+    """The whole page: its sections, links to those that are there, its data and its scripts."""
     body = join(sections)
-    links = [tag("a", name, href=f"#{key}") for key, name in _LINKS if f'id="{key}"' in body]
+    shown = [tag("a", name, href=f"#{key}") for key, name in links if f'id="{key}"' in body]
     template = Template(_asset("report.html"))
-    script = "\n".join(_asset(name) for name in _SCRIPTS)
+    script = "\n".join(_asset(name) for name in scripts)
     # Only this very script may run: the browser itself refuses any that data might smuggle in.
     digest = base64.b64encode(hashlib.sha256(script.encode()).digest()).decode("ascii")
     return template.substitute(
         title=tag("title", f"{title} – splatop"),
         style=_asset("report.css"),
-        navigation=tag("nav", *links, aria_label="Sections"),
+        navigation=tag("nav", *shown, aria_label="Sections"),
         body=body,
         data=embedded_json(data),
         script=script,

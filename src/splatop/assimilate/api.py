@@ -1,0 +1,143 @@
+"""`assimilate`: reports of sensors and a model or an equation in, the state out."""
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from ..errors import SplatopError, unknown_name
+from ..threads import one_blas_thread
+from .cycle import cycle
+from .dynamics import Dynamics
+from .expected import choose_prior, with_steps, without_lift
+from .minimise import Progress
+from .observations import Observations, checked
+from .observe import ON_FRAME
+from .prior import fit_smoothness, smooth_prior
+from .solve import SPREADS, Options, Window, analyse
+from .source import Setting, as_dynamics
+from .state import Analysis
+from .unknowns import COEFFICIENT_FACTOR
+
+# Records longer than this are analysed in windows of so many frames, one after the other.
+LONG, WINDOW = 60, 40
+# Reports from which something can be told.
+_FEWEST = 5
+
+
+@one_blas_thread()
+def assimilate(
+    observations: Any,
+    model: Any,
+    *,
+    coefficients: Mapping[str, float] | None = None,
+    unknown: Iterable[str] | Mapping[str, float] = (),
+    lengths: Sequence[float] | float | None = None,
+    points: Sequence[int] | int | None = None,
+    dt: float | None = None,
+    origin: Sequence[float] | float | None = None,
+    boundary: str | None = None,
+    sampling: Sequence[str] | str | None = None,
+    begin: float | None = None,
+    window: int | None = None,
+    prior: Any = None,
+    spread: str = "laplace",
+    samples: int | None = None,
+    hold_out: float = 0.0,
+    seed: int = 0,
+    keep: str | Path | None = None,
+    report: Callable[[Progress], None] = lambda _: None,
+    sampled: Callable[[int, int], None] = lambda *_: None,
+    say: Callable[[str], None] = lambda _: None,
+) -> Analysis:
+    """The state of a field over time from reports of sensors, as the dynamics allow it.
+
+    `observations` are `Observations`, a pandas table, xarray, or a file of either. `model` is a
+    model, the name of a shipped one, a run folder, or an equation as text; an equation needs
+    `lengths`, `points`, `dt` and its `coefficients`, and unless its box is periodic a `boundary`.
+    `unknown` coefficients are estimated with the state, from the values given for them on.
+
+    `window` frames are analysed at a time: by default all of up to 60, else 40. `prior` is a file
+    of sample states, or trajectories; by default a shipped benchmark's own states, else a smooth
+    field fitted to the reports. `spread` is how uncertainty is found: "laplace" (linearised),
+    "ensemble" (perturbed analyses) or "none", from so many `samples`. A share of sensors,
+    `hold_out`, is not used but predicted. `keep` names a file for an interrupted run to go on.
+    """
+    if spread not in SPREADS:
+        raise unknown_name("spread", spread, SPREADS)
+    if window is not None and window < 1:
+        raise SplatopError(f"expected at least one frame in a window, got {window}")
+    setting = Setting(coefficients, lengths, points, dt, origin, boundary, sampling)
+    starts = dict(unknown) if isinstance(unknown, Mapping) else {}
+    names = tuple(unknown)
+    if starts:
+        setting = replace(setting, coefficients={**(coefficients or {}), **starts})
+    dynamics = as_dynamics(model, setting, names)
+    held = Observations.read(observations, fields=dynamics.fields)
+    held, warnings = checked(held, dynamics.fields, dynamics.domain)
+    _check_unknown(names, dynamics)
+    kept_out = None
+    if hold_out:
+        held, kept_out = held.split_off(hold_out, seed)
+    first = held.span_of_time[0] if begin is None else float(begin)
+    _check_times(held, first, dynamics.dt)
+    if len(held) < max(_FEWEST, 2 * len(names) + 2):
+        raise SplatopError(
+            f"expected at least {max(_FEWEST, 2 * len(names) + 2)} reports to tell a state"
+            f"{' and coefficients' if names else ''} from, got {len(held)}"
+        )
+    moments = np.round((held.times - first) / dynamics.dt).astype(int)
+    smooth = None
+    if not held.known_noise or (prior is None and dynamics.benchmark is None):
+        smooth = fit_smoothness(without_lift(held, dynamics), moments, dynamics.space)
+    noise = {} if smooth is None else {n: max(s.noise, 1e-4 * s.spread) for n, s in smooth.items()}
+    shape = smooth_prior(smooth, dynamics.space) if smooth else None
+    dynamics = with_steps(dynamics, shape, names)
+    chosen = choose_prior(prior, dynamics, smooth, held, moments, noise)
+    say(f"expected before measuring: {chosen.source}")
+    options = Options(
+        spread=spread,
+        samples=samples,
+        seed=seed,
+        report=report,
+        sampled=sampled,
+        keep=None if keep is None else Path(keep),
+    )
+    whole = Window(
+        dynamics=dynamics,
+        observations=held,
+        prior=chosen,
+        unknown=dict.fromkeys(names, COEFFICIENT_FACTOR),
+        begin=first,
+        noise=noise,
+        held_out=kept_out,
+    )
+    frames = whole.steps
+    length = window or (frames if frames <= LONG else WINDOW)
+    if length >= frames:
+        return analyse(whole, options, warnings=tuple(warnings))
+    say(f"{frames} frames, analysed in windows of {length}")
+    return cycle(whole, length, options, warnings=tuple(warnings))
+
+
+def _check_unknown(names: Sequence[str], dynamics: Dynamics) -> None:
+    for name in names:
+        if name not in dynamics.coefficients:
+            raise unknown_name("coefficient", name, dynamics.coefficients)
+        if dynamics.coefficients[name] == 0:
+            raise SplatopError(
+                f"expected a value other than 0 to start {name} from, whose sign it keeps, got 0: "
+                f"give --unknown {name}=0.1"
+            )
+
+
+def _check_times(observations: Observations, begin: float, dt: float) -> None:
+    early = observations.times < begin - ON_FRAME * dt
+    if early.any():
+        raise SplatopError(
+            f"expected times from {begin:g} on, where the window begins, got {int(early.sum())} "
+            f"reports before, the first at {observations.times.min():g}: leave them out, or begin "
+            "earlier"
+        )

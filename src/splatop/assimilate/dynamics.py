@@ -1,0 +1,270 @@
+"""What advances the state, and where it lives: from a model, or from an equation alone."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+from jaxtyping import Float
+
+from ..benchmarks import BENCHMARKS
+from ..domain import AXES, Domain
+from ..equation import Equation, domain_from_text
+from ..errors import SplatopError, unknown_name
+from ..export import grid_of
+from ..grid import Grid
+from ..model import Model
+from ..numerics import Numerics, build_physics
+from ..physics import Physics
+from ..spaces import BoxSpace
+from ..spectral import resample
+from ..stepper import Stepper
+from ..tune.steps import choose_steps
+from ..walls import check_conditions, wall_space
+from ..walls.galerkin import Galerkin
+from .observe import Evaluator
+
+# Anchors between walls for each point that the state is written on, and limits.
+_ANCHORS, _LEAST, _MOST = 0.4, 8, 40
+# Points of the grid for each anchor that samples are fitted from.
+_OVERSAMPLED = 2.5
+
+
+@dataclass(frozen=True, eq=False)
+class Dynamics:
+    """A stepper, its coefficients, and the fields that it moves.
+
+    `grid` is what the stepper computes on, `written` what states are written on, and `space` holds
+    the unknown state: on rings waves inside the physics' band (`kept`), between walls Gaussians.
+    """
+
+    stepper: Stepper | None  # None until it is known how fields look, see `with_steps`
+    coefficients: dict[str, float]
+    equation: Equation | None
+    domain: Domain
+    fields: tuple[str, ...]
+    dt: float
+    grid: Grid
+    written: Grid
+    space: BoxSpace
+    kept: np.ndarray
+    numerics: Numerics | None
+    benchmark: str | None
+    title: str
+
+    @property
+    def scheme(self) -> Galerkin | None:
+        """What takes values set at the edges, between walls."""
+        if self.domain.all_periodic or self.equation is None:
+            return None
+        return Galerkin(self.equation, self.space)
+
+    @property
+    def evaluator(self) -> Evaluator:
+        return Evaluator(self.domain, self.grid, self.space.sizes)
+
+    @property
+    def linear(self) -> bool:
+        """Whether a frame is a linear function of the one before: physics alone, of degree 1."""
+        return isinstance(self.stepper, Physics) and self.stepper.equation.degree <= 1
+
+    @property
+    def moving(self) -> Stepper:
+        assert self.stepper is not None
+        return self.stepper
+
+    def on_written(self, u: Any) -> np.ndarray:
+        """States `(..., C, *N)` of the grid that is computed on, on that which is written."""
+        u = np.asarray(u)
+        flat = jnp.asarray(u.reshape(-1, *u.shape[-1 - self.domain.dims :]))
+        if self.grid == self.written:
+            return u
+        if self.domain.all_periodic:
+            made = jax.vmap(lambda v: resample(v, self.written.points))(flat)
+        else:
+            rows = [
+                self.evaluator.along(number, c.ravel())
+                for number, c in enumerate(self.written.coordinates())
+            ]
+            made = flat
+            for number, matrix in enumerate(rows):
+                m = jnp.asarray(matrix, made.dtype)
+                made = jnp.moveaxis(jnp.tensordot(m, made, axes=(1, number + 2)), 0, number + 2)
+        return np.asarray(made).reshape(*u.shape[: -self.domain.dims], *self.written.points)
+
+    def with_steps(self, states: Float[np.ndarray, "n C *N"], unknown: Sequence[str]) -> "Dynamics":
+        """With a stepper that integrates such states, on the grid, to the tolerance of all physics;
+        with room for unknown coefficients to become larger."""
+        if self.stepper is not None:
+            return self
+        assert self.numerics is not None
+        assert self.equation is not None
+        room = {n: v * (2.0 if n in unknown else 1.0) for n, v in self.coefficients.items()}
+        numerics, error, _, reason = choose_steps(
+            lambda n: self._physics(n, self.dt), self.numerics, jnp.asarray(states), room
+        )
+        if not error < 1e-3:
+            raise SplatopError(
+                f"expected a frame of dt = {self.dt:g} to be integrated with up to 64 substeps, "
+                f"got an error of {error:.1e} ({reason}): give a smaller --dt, or check the sizes "
+                "of coefficients and lengths"
+            )
+        return replace(self, numerics=numerics, stepper=self._physics(numerics, self.dt))
+
+    def with_dt(self, parts: int) -> "Dynamics | None":
+        """The same physics in frames that are so many times shorter; None for what is not physics
+        alone."""
+        if not isinstance(self.stepper, Physics) or self.numerics is None:
+            return None
+        finer = replace(self.numerics, substeps=max(1, -(-self.numerics.substeps // parts)))
+        dt = self.dt / parts
+        return replace(self, dt=dt, stepper=self._physics(finer, dt))
+
+    def _physics(self, numerics: Numerics, dt: float) -> Physics:
+        assert self.equation is not None
+        return build_physics(
+            self.equation,
+            numerics,
+            lengths=self.domain.lengths,
+            dt=dt,
+            domain=self.domain,
+            layout=self.grid.layout,
+        )
+
+
+def dynamics_of_model(
+    model: Model, coefficients: Mapping[str, float], points: Sequence[int] | None
+) -> Dynamics:
+    """A model as it is: physics alone on its working grid, with an operator on `points`."""
+    spec, stepper = model.spec, model.stepper
+    for name in coefficients:
+        if name not in spec.full_equation.coefficient_names:
+            raise unknown_name("coefficient", name, spec.full_equation.coefficient_names)
+    domain = spec.domain or Domain.box(spec.lengths)
+    domain = domain.on(spec.lengths, spec.origin)
+    given = None if points is None else points[0] if len(points) == 1 else list(points)
+    written = Grid(grid_of(model, given), spec.lengths, spec.origin, spec.layout)
+    physics, alone = model.physics, isinstance(stepper, Physics)
+    if domain.all_periodic:
+        jets = None if physics is None else physics.jet_provider
+        if jets is None:
+            sizes = tuple((n - 1) // 3 for n in written.points)
+            kept = None
+        else:
+            sizes = jets.filter.band(written)
+            kept = jets.filter
+        space = BoxSpace(Domain(domain.axes), spec.fields, sizes)
+        grid = written
+        if alone and hasattr(stepper, "working_points"):
+            grid = replace(written, points=stepper.working_points(written.points))  # type: ignore[attr-defined]
+        mask = _mask(space, kept)
+    else:
+        own = getattr(physics, "space", None)
+        space = own or wall_space(spec.full_equation, domain, _anchors(written, domain))
+        grid = written
+        mask = np.ones((len(spec.fields), *space.shape), bool)
+    return Dynamics(
+        stepper=stepper,
+        coefficients={**spec.coefficients, **coefficients},
+        equation=spec.known_equation,
+        domain=domain,
+        fields=spec.fields,
+        dt=spec.dt,
+        grid=grid,
+        written=written,
+        space=space,
+        kept=mask,
+        numerics=spec.numerics if alone else None,
+        benchmark=spec.benchmark if spec.benchmark in BENCHMARKS else None,
+        title=f"the model of {spec.benchmark}" if spec.benchmark else "the model",
+    )
+
+
+def dynamics_of_equation(
+    equation: Equation,
+    coefficients: Mapping[str, float],
+    *,
+    lengths: Sequence[float],
+    points: Sequence[int],
+    dt: float,
+    origin: Sequence[float] = (),
+    boundary: str | None = None,
+    layout: Sequence[str] = (),
+    benchmark: str | None = None,
+) -> Dynamics:
+    """An equation without any training: modes up to a third of the points (all of them, if it is
+    linear), between walls as many Gaussians as the points can tell apart."""
+    dims = len(lengths)
+    begin = tuple(origin) or (0.0,) * dims
+    domain = (
+        Domain.box(lengths, begin)
+        if boundary is None
+        else domain_from_text(boundary, lengths=lengths, fields=equation.fields, origin=begin)
+    )
+    equation = equation.placed_at(begin)
+    equation.check_coefficients(coefficients)
+    check_conditions(equation, domain)
+    default = tuple("left" if axis.periodic else "ends" for axis in domain.axes)
+    written = Grid(tuple(points), tuple(lengths), begin, tuple(layout) or default)
+    for name, n in zip(AXES, written.points, strict=False):
+        if n < 8:
+            raise SplatopError(f"expected at least 8 points along {name}, got {n}: give more")
+    if domain.all_periodic:
+        linear = equation.degree <= 1
+        band = tuple((n - 1) // (2 if linear else 3) for n in written.points)
+        cutoffs = tuple(b / length for b, length in zip(band, lengths, strict=True))
+        numerics = Numerics("box", cutoffs, 0.0, (0,) * dims, 1, jets="spectral")
+        space = BoxSpace(Domain(domain.axes), equation.fields, band)
+        grid = written
+    else:
+        anchors = _anchors(written, domain)
+        numerics = Numerics("none", (), 0.0, anchors, 1)
+        space = wall_space(equation, domain, anchors)
+        finer = tuple(
+            n if axis.periodic else max(n, int(np.ceil(_OVERSAMPLED * a)))
+            for n, a, axis in zip(written.points, anchors, domain.axes, strict=True)
+        )
+        grid = replace(written, points=finer)
+    made = Dynamics(
+        stepper=None,
+        coefficients=dict(coefficients),
+        equation=equation,
+        domain=domain,
+        fields=equation.fields,
+        dt=float(dt),
+        grid=grid,
+        written=written,
+        space=space,
+        kept=np.ones((len(equation.fields), *space.shape), bool),
+        numerics=numerics,
+        benchmark=benchmark,
+        title="the equation",
+    )
+    if domain.all_periodic:
+        physics = made._physics(numerics, dt)
+        needed = physics.working_points(written.points)  # type: ignore[attr-defined]
+        made = replace(made, grid=replace(written, points=needed))
+    return made
+
+
+def _anchors(written: Grid, domain: Domain) -> tuple[int, ...]:
+    return tuple(
+        2 * ((n - 1) // 3) + 1
+        if axis.periodic
+        else int(np.clip(round(_ANCHORS * n), _LEAST, _MOST))
+        for n, axis in zip(written.points, domain.axes, strict=True)
+    )
+
+
+def _mask(space: BoxSpace, filter: Any) -> np.ndarray:
+    """The functions that a filter keeps, `(C, *R)`."""
+    shape = (len(space.fields), *space.shape)
+    if filter is None:
+        return np.ones(shape, bool)
+    waves = []
+    for number, (r, length) in enumerate(zip(space.shape, space.domain.lengths, strict=True)):
+        place = [-1 if i == number else 1 for i in range(space.dims)]
+        waves.append((((np.arange(r) + 1) // 2) / length).reshape(place))
+    return np.broadcast_to(filter.weights(waves) > 0.5, shape)

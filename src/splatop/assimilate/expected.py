@@ -1,0 +1,167 @@
+"""What is expected of a state before measuring, where it comes from, and steps that suit it."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from typing import Any
+
+import equinox as eqx
+import jax
+import jax.numpy as jnp
+import numpy as np
+
+from ..benchmarks import Benchmark, get_benchmark
+from ..data import Trajectories, open_trajectories
+from ..data.reference import initial_state, trajectory_keys
+from ..errors import SplatopError
+from ..stepper import rollout
+from ..walls import random_state
+from .dynamics import Dynamics
+from .observations import Observations
+from .observe import look
+from .prior import Smoothness, draw, evidence, prior_of_samples, smooth_prior
+from .solve import unknowns_of
+from .unknowns import Prior
+
+# Trajectories that a benchmark's prior is sampled from, and the frames of them.
+_TRAJECTORIES, _AGES = 24, (0, 5, 10, 20, 35, 50)
+
+
+def without_lift(observations: Observations, dynamics: Dynamics) -> Observations:
+    """Reports less what the values set at the edges account for."""
+    scheme = dynamics.scheme
+    if scheme is None:
+        return observations
+    lifted = scheme.lifted(dynamics.coefficients)
+    if lifted is None:
+        return observations
+    zero = jnp.zeros((len(dynamics.fields), *dynamics.space.shape))
+    state = np.asarray(scheme.leave(zero, dynamics.grid.fractions(), lifted))
+    rows = tuple(jnp.asarray(r) for r in dynamics.evaluator.rows(observations.places))
+    seen = np.asarray(look(jnp.asarray(state), rows))
+    channel = [dynamics.fields.index(name) for name in observations.fields]
+    return replace(
+        observations, values=observations.values - seen[channel, np.arange(len(observations))]
+    )
+
+
+def with_steps(dynamics: Dynamics, shape: Prior | None, names: Sequence[str]) -> Dynamics:
+    """With a stepper for states such as are expected, where there is none yet."""
+    if dynamics.stepper is not None:
+        return dynamics
+    shape = shape or smooth_of_length(dynamics, max(dynamics.domain.lengths) / 8)
+    drawn = draw(shape, 2)
+    unknowns = unknowns_of(dynamics, shape, {})
+    coefficients = {k: jnp.asarray(v) for k, v in dynamics.coefficients.items()}
+    states = [unknowns.field(jnp.asarray(one, jnp.float32), coefficients) for one in drawn]
+    return dynamics.with_steps(np.stack([np.asarray(s) for s in states]), names)
+
+
+def smooth_of_length(dynamics: Dynamics, length: float) -> Prior:
+    """A smooth field of this correlation length and of size 1."""
+    each = Smoothness(np.inf, 1.0, length, 0.0, 0.0)
+    return smooth_prior(dict.fromkeys(dynamics.fields, each), dynamics.space)
+
+
+def choose_prior_without_reports(given: Any, dynamics: Dynamics, length: float | None) -> Prior:
+    """The prior before there is any sensor."""
+    if isinstance(given, Prior):
+        return given
+    if given is not None:
+        return _prior_of_data(given, dynamics)
+    if dynamics.benchmark is not None and dynamics.stepper is not None:
+        by_age = _benchmark_samples(dynamics, get_benchmark(dynamics.benchmark))
+        pooled = np.concatenate(list(by_age.values()))
+        return prior_of_samples(pooled, dynamics.space, f"states of {dynamics.benchmark}")
+    return smooth_of_length(dynamics, length or min(dynamics.domain.lengths) / 10)
+
+
+def choose_prior(
+    given: Any,
+    dynamics: Dynamics,
+    smooth: Mapping[str, Smoothness] | None,
+    observations: Observations,
+    moments: np.ndarray,
+    noise: Mapping[str, float],
+) -> Prior:
+    """The prior that was given, or is sampled from a benchmark, or fitted to the reports.
+
+    Of a benchmark's states of different ages those are taken that make the first reports likeliest.
+    """
+    if isinstance(given, Prior):
+        return given
+    if given is not None:
+        return _prior_of_data(given, dynamics)
+    if dynamics.benchmark is None:
+        assert smooth is not None
+        return smooth_prior(dict(smooth), dynamics.space)
+    by_age = _benchmark_samples(dynamics, get_benchmark(dynamics.benchmark))
+    first = observations.take(moments == moments.min())
+    sigma = first.sigma_or(dict(noise))
+    source = f"states of {dynamics.benchmark}"
+    candidates = [
+        prior_of_samples(numbers, dynamics.space, f"{source}, {age} frames after their beginning")
+        for age, numbers in by_age.items()
+    ]
+    pooled = np.concatenate(list(by_age.values()))
+    candidates.append(prior_of_samples(pooled, dynamics.space, f"{source} of all ages"))
+    return max(candidates, key=lambda one: evidence(first, one, dynamics.space, sigma))
+
+
+def _benchmark_samples(dynamics: Dynamics, benchmark: Benchmark) -> dict[int, np.ndarray]:
+    """Numbers `(n, C, *R)` of states of a benchmark, by the frames since their beginning."""
+    states = []
+    for index in range(_TRAJECTORIES):
+        key = trajectory_keys(0, "train", index)[1]
+        if dynamics.domain.all_periodic:
+            own = benchmark.with_points(dynamics.grid.points[0])
+            states.append(np.asarray(initial_state(own, key)))
+        else:
+            states.append(
+                random_state(
+                    benchmark.equation,
+                    dynamics.coefficients,
+                    domain=dynamics.domain,
+                    grid=dynamics.grid,
+                    key=key,
+                )
+            )
+    unknowns = unknowns_of(
+        dynamics,
+        Prior(*(np.ones((len(dynamics.fields), *dynamics.space.shape)),) * 2, ""),
+        {},
+    )
+    return _aged(dynamics.moving, unknowns, np.stack(states).astype(np.float32))
+
+
+def _aged(stepper: Any, unknowns: Any, states: np.ndarray) -> dict[int, np.ndarray]:
+    @eqx.filter_jit
+    def numbers(stepper, unknowns, states):
+        def one(u0):
+            later = rollout(stepper, u0, unknowns.start, steps=max(_AGES))
+            chosen = jnp.concatenate([u0[None], later])[jnp.array(_AGES)]
+            return jax.vmap(lambda u: unknowns.numbers_of(u, unknowns.start))(chosen)
+
+        return jax.lax.map(one, states)
+
+    found = np.asarray(numbers(stepper, unknowns, jnp.asarray(states)), float)
+    finite = np.isfinite(found).all(axis=tuple(range(2, found.ndim)))
+    return {age: found[finite[:, i], i] for i, age in enumerate(_AGES) if finite[:, i].sum() >= 4}
+
+
+def _prior_of_data(given: Any, dynamics: Dynamics) -> Prior:
+    """Of states in a file, or in trajectories."""
+    data = given if isinstance(given, Trajectories) else open_trajectories(given)
+    if data.fields != dynamics.fields:
+        raise SplatopError(
+            f"expected states of {', '.join(dynamics.fields)} for the prior, got "
+            f"{', '.join(data.fields)} in {data.source}"
+        )
+    chosen = np.unique(np.linspace(0, data.frames - 1, 8).astype(int))
+    few = range(min(data.trajectories, 64))
+    frames = data.windows(np.array([[i, f] for i in few for f in chosen]), 1)[:, 0]
+    along = data.grid.fractions()
+    scheme = dynamics.scheme
+    lifted = None if scheme is None else scheme.lifted(dynamics.coefficients)
+    fit = dynamics.space.fit if scheme is None else (lambda u, a: scheme.enter(u, a, lifted))
+    numbers = np.stack([np.asarray(fit(jnp.asarray(u), along), float) for u in frames])
+    return prior_of_samples(numbers, dynamics.space, f"states of {data.source}")

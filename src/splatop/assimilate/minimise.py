@@ -1,0 +1,242 @@
+"""Gauss-Newton on whitened unknowns: the rollout is linearised once for each step, and the normal
+equations are solved by conjugate gradients, without any matrix.
+
+Half the squared misfit in units of the noise, plus half the squared unknowns: the prior is the unit
+matrix, which is also what preconditions. Windows grow: over a long one a chaotic system has many
+minima, and the last, shorter window's analysis starts the next in the right one.
+"""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+import equinox as eqx
+import jax
+import jax.numpy as jnp
+import numpy as np
+from jaxtyping import Array, Float
+
+from ..stepper import Stepper
+from .observe import Taps, observed_rollout
+from .unknowns import Unknowns
+
+# Frames of the windows that grow; beyond the last by this factor.
+LENGTHS = (3, 6, 10, 15, 20, 25, 30, 40)
+_FURTHER = 1.35
+# Relative decrease of the cost below which a window is done: the last one, and those before.
+_DONE, _DONE_BEFORE = 2e-4, 2e-2
+_MOST_DAMPING = 1e6
+# Of the normal equations of a linear problem, which are solved once: relative, in single precision.
+_EXACT = 1e-5
+
+
+class Forward(eqx.Module):
+    """From unknowns to what sensors see, in the units of the fields."""
+
+    stepper: Stepper
+    unknowns: Unknowns
+
+    def __call__(self, x: Array, taps: Taps) -> Float[Array, " n"]:
+        u0, coefficients = self.unknowns.state(x), self.unknowns.coefficients(x)
+        return observed_rollout(self.stepper, u0, coefficients, taps)
+
+
+class Data(eqx.Module):
+    """Values and noise of the observations, and which of them count, `(n,)` each."""
+
+    values: Float[Array, " n"]
+    sigma: Float[Array, " n"]
+    used: Float[Array, " n"]
+
+
+@dataclass(frozen=True)
+class Progress:
+    """Where the minimiser stands: frames of the window, steps taken, cost of the observations."""
+
+    frames: int
+    step: int
+    cost: float
+    count: int
+
+
+@dataclass(frozen=True, eq=False)
+class Minimum:
+    """The best unknowns, twice the cost there in its two parts, and how it went."""
+
+    x: np.ndarray
+    misfit: float  # sum of squares in units of the noise
+    prior: float  # sum of squares of the unknowns
+    count: int
+    steps: int
+    converged: bool
+    diagonal: np.ndarray  # about that of JᵀJ there
+
+    @property
+    def ratio(self) -> float:
+        """Twice the cost over the number of observations: about 1 where all is as assumed."""
+        return (self.misfit + self.prior) / max(self.count, 1)
+
+
+def residual(forward: Forward, taps: Taps, data: Data, x: Array) -> Float[Array, " n"]:
+    return data.used * (forward(x, taps) - data.values) / data.sigma
+
+
+class Step(eqx.Module):
+    """At some unknowns: the sum of squared misfits and of squared unknowns, `(2,)`, the solution of
+    the normal equations, by how much the linearised sum of both falls, about the diagonal of `JᵀJ`,
+    and the iterations taken."""
+
+    sums: Float[Array, " 2"]
+    step: Array
+    fall: Array
+    diagonal: Array
+    iterations: Array
+
+
+class Right(eqx.Module):
+    """The right-hand side of the normal equations: `gradient` times minus the cost's gradient, plus
+    `Jᵀ(noise - J start)`, plus `direct`. Gauss-Newton takes the first, samples of the posterior the
+    second, variances of single unknowns the third."""
+
+    gradient: Array
+    noise: Float[Array, " n"]
+    start: Float[Array, " s"]
+    direct: Float[Array, " s"]
+
+
+@eqx.filter_jit
+def normal_equations(
+    forward: Forward,
+    taps: Taps,
+    data: Data,
+    x: Array,
+    right: Right,
+    diagonal: Array,
+    damping: Array,
+    tolerance: Array,
+    iterations: Array,
+) -> Step:
+    """One linearisation of the rollout at `x`, and one system solved with it.
+
+    `diagonal` is what an earlier call returned, or zeros. One program serves the minimiser and the
+    posterior, because compiling it takes longer than running it.
+    """
+    r, tangent = jax.linearize(lambda x: residual(forward, taps, data, x), x)
+    transpose = jax.linear_transpose(tangent, x)
+    gradient = transpose(r)[0] + x
+
+    def normal(p):
+        return transpose(tangent(p))[0] + (1 + damping) * p
+
+    diagonal = jax.lax.cond(
+        jnp.any(diagonal > 0), lambda: diagonal, lambda: forward.unknowns.sensitivity(tangent)
+    )
+    sampled = transpose(data.used * right.noise - tangent(right.start))[0]
+    b = -right.gradient * gradient + sampled + right.direct
+    step, taken = conjugate_gradients(normal, b, 1 + damping + diagonal, tolerance, iterations)
+    sums = jnp.stack([jnp.sum(r**2), jnp.sum(x**2)])
+    return Step(sums, step, -jnp.vdot(gradient, step), diagonal, taken)
+
+
+def conjugate_gradients(
+    apply: Callable[[Array], Array], b: Array, diagonal: Array, tolerance: Array, iterations: Array
+) -> tuple[Array, Array]:
+    """The solution of a positive definite system whose diagonal is about `diagonal`, to a relative
+    residual (in the norm of the diagonal's inverse); and iterations taken."""
+
+    def going(state):
+        _, _, _, size, k = state
+        return (size > tolerance**2 * whole) & (k < iterations)
+
+    def step(state):
+        x, r, p, size, k = state
+        image = apply(p)
+        length = size / jnp.vdot(p, image)
+        x, r = x + length * p, r - length * image
+        scaled = r / diagonal
+        new = jnp.vdot(r, scaled)
+        return x, r, scaled + new / size * p, new, k + 1
+
+    scaled = b / diagonal
+    whole = jnp.vdot(b, scaled)
+    start = (jnp.zeros_like(b), b, scaled, whole, jnp.asarray(0))
+    x, *_, k = jax.lax.while_loop(going, step, start)
+    return x, k
+
+
+def growing(frames: int, first: int = LENGTHS[0]) -> list[int]:
+    """The windows that lead to one of so many frames."""
+    lengths = [n for n in LENGTHS if first <= n < 0.85 * frames]
+    while lengths and lengths[-1] * _FURTHER < 0.85 * frames and lengths[-1] >= LENGTHS[-1]:
+        lengths.append(round(lengths[-1] * _FURTHER))
+    return [*lengths, frames]
+
+
+def minimise(
+    forward: Forward,
+    windows: list[tuple[Taps, Data]],
+    x: np.ndarray,
+    *,
+    most_steps: int = 12,
+    iterations: int = 60,
+    linear: bool = False,
+    report: Callable[[Progress], None] = lambda _: None,
+    keep: Callable[[int, np.ndarray], None] = lambda *_: None,
+) -> Minimum:
+    """The minimum over the last of the windows, by way of the others.
+
+    `keep` is called with the number of the window and the best unknowns after each step.
+    """
+    x = np.asarray(x, np.float32)
+    best, total = x, 0
+    nothing = jnp.zeros(len(x), jnp.float32)
+    sums, done, diagonal = np.full(2, np.inf), False, nothing
+    for number, (taps, data) in enumerate(windows):
+        last = number == len(windows) - 1
+        count = int(np.sum(np.asarray(data.used)))
+        enough = _DONE if last else _DONE_BEFORE
+        damping, done, tried = 0.0 if linear else 0.1, False, best
+        sums, step = np.full(2, np.inf), np.zeros_like(best)
+        diagonal = nothing
+        for _ in range(most_steps if last else max(4, most_steps // 2)):
+            found = normal_equations(
+                forward,
+                taps,
+                data,
+                jnp.asarray(tried),
+                Right(jnp.ones(()), jnp.zeros(taps.count), nothing, nothing),
+                diagonal,
+                jnp.asarray(damping, jnp.float32),
+                jnp.asarray(_EXACT if linear else (0.02 if last else 0.1), jnp.float32),
+                jnp.asarray(6 * iterations if linear else iterations if last else iterations // 2),
+            )
+            now = np.asarray(found.sums, float)
+            total += 1
+            if np.isfinite(now).all() and now.sum() <= sums.sum() * (1 + 1e-6):
+                best, sums, step = tried, now, np.asarray(found.step)
+                diagonal = found.diagonal
+                damping = damping / 4 if damping > 1e-3 else 0.0
+                done = float(found.fall) <= enough * now.sum()
+                # A window before the last is left once its observations are explained.
+                done = done or (not last and now.sum() < 1.5 * count)
+                tried = best + step
+                keep(number, best)
+            elif damping > _MOST_DAMPING or not np.isfinite(sums).all():
+                break
+            else:  # too far: half the way back, and smaller steps from there
+                damping = max(0.5, 4 * damping)
+                step = step / 4
+                tried = best + step
+                done = float(np.abs(step).max()) < 1e-6
+            report(Progress(taps.frames, total, float(sums[0]), count))
+            if done:
+                break
+    taps, data = windows[-1]
+    return Minimum(
+        x=best,
+        misfit=float(sums[0]),
+        prior=float(sums[1]),
+        count=int(np.sum(np.asarray(data.used))),
+        steps=total,
+        converged=bool(done),
+        diagonal=np.asarray(diagonal),
+    )

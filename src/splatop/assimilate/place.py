@@ -1,0 +1,225 @@
+"""Where sensors should stand: those places, one after the other, whose reports lower the expected
+spread of the state at the window's end most."""
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import equinox as eqx
+import jax
+import jax.numpy as jnp
+import numpy as np
+
+from ..errors import SplatopError
+from ..threads import one_blas_thread
+from .dynamics import Dynamics
+from .expected import choose_prior_without_reports, with_steps
+from .minimise import Forward
+from .observations import Observations
+from .observe import look
+from .prior import draw
+from .solve import unknowns_of
+from .source import Setting, as_dynamics
+from .unknowns import Prior
+
+# Numbers of the state that are followed, the largest of the prior; the others count as noise.
+_FOLLOWED = 400
+_CANDIDATES = 900
+
+
+@dataclass(frozen=True, eq=False)
+class Placement:
+    """The chosen `places` `(k, d)` in their order, and the expected standard deviation of the state
+    (root mean square over the box and all fields) without any and after each, `(k + 1,)`."""
+
+    places: np.ndarray
+    expected: np.ndarray
+    candidates: np.ndarray
+    spread: np.ndarray  # what is left at the points of the grid, `(C, *N)`
+    dynamics: Dynamics
+    prior: str
+
+    def as_dict(self) -> dict[str, Any]:
+        return {
+            "places": self.places.tolist(),
+            "expected_std": self.expected.tolist(),
+            "candidates": len(self.candidates),
+            "prior": self.prior,
+        }
+
+
+@one_blas_thread()
+def place(
+    model: Any,
+    *,
+    sensors: int,
+    frames: int = 10,
+    sigma: float | None = None,
+    noise: float = 0.01,
+    candidates: Any = None,
+    fields: Sequence[str] | None = None,
+    coefficients: Mapping[str, float] | None = None,
+    lengths: Sequence[float] | float | None = None,
+    points: Sequence[int] | int | None = None,
+    dt: float | None = None,
+    origin: Sequence[float] | float | None = None,
+    boundary: str | None = None,
+    sampling: Sequence[str] | str | None = None,
+    prior: Any = None,
+    length: float | None = None,
+    seed: int = 0,
+    progress: Callable[[int, int], None] = lambda *_: None,
+) -> Placement:
+    """Places for so many `sensors`, each reporting all of `fields` in each of `frames` + 1 frames
+    with noise `sigma`, or `noise` times the field's own spread.
+
+    `candidates` are places `(n, d)`, else the points of the grid, thinned. The prior is `prior`
+    (trajectories, or a file of them), a shipped benchmark's, or a smooth field of correlation
+    `length` (a tenth of the box, unless given).
+    """
+    if sensors < 1:
+        raise SplatopError(f"expected at least one sensor to place, got {sensors}")
+    setting = Setting(coefficients, lengths, points, dt, origin, boundary, sampling)
+    dynamics = as_dynamics(model, setting)
+    known = choose_prior_without_reports(prior, dynamics, length)
+    dynamics = with_steps(dynamics, known, ())
+    known = choose_prior_without_reports(prior, dynamics, length) if prior is None else known
+    where = _candidates(candidates, dynamics)
+    if len(where) < sensors:
+        raise SplatopError(
+            f"expected at least {sensors} candidate places, got {len(where)}: give more"
+        )
+    chosen_fields = tuple(fields) if fields else dynamics.fields
+    channels = [dynamics.fields.index(name) for name in chosen_fields]
+    held, tail = _largest(known, dynamics)
+    unknowns = unknowns_of(dynamics, held, {})
+    forward = Forward(dynamics.moving, unknowns)
+    x = draw(Prior(np.zeros(unknowns.size), np.ones(unknowns.size), ""), 1, seed)[0]
+    rows = tuple(jnp.asarray(r, jnp.float32) for r in dynamics.evaluator.rows(where))
+    size = known.size()
+    error = noise * size if sigma is None else sigma
+    error = float(np.hypot(error, tail))
+    seen, ends = [], []
+    columns = np.eye(unknowns.size, dtype=np.float32)
+    for first in range(0, unknowns.size, 50):
+        block = jnp.asarray(columns[first : first + 50])
+        one, end = _tangents(forward, jnp.asarray(x, jnp.float32), block, rows, frames)
+        seen.append(np.asarray(one, float))
+        ends.append(np.asarray(end, float))
+        progress(min(first + 50, unknowns.size), unknowns.size + sensors)
+    # (K, F + 1, C, n) and (K, C, *N)
+    reports = np.concatenate(seen)[:, :, channels] / error
+    targets = np.concatenate(ends)
+    flat = targets.reshape(len(targets), -1)
+    chosen, expected, left = _greedy(
+        reports,
+        flat / np.sqrt(flat.shape[1]),
+        sensors,
+        lambda done: progress(unknowns.size + done, unknowns.size + sensors),
+    )
+    spread = np.sqrt(np.einsum("kp,kl,lp->p", flat, left, flat, optimize=True))
+    return Placement(
+        places=where[chosen],
+        expected=expected,
+        candidates=where,
+        spread=dynamics.on_written(spread.reshape(targets.shape[1:]).astype(np.float32)),
+        dynamics=dynamics,
+        prior=known.source,
+    )
+
+
+def _greedy(
+    reports: np.ndarray, targets: np.ndarray, sensors: int, progress: Callable[[int], None]
+) -> tuple[list[int], np.ndarray, np.ndarray]:
+    """Candidates in the order of what each adds; the expected spread after each; the covariance of
+    the unknowns that is left.
+
+    With A the reports of a candidate and P the covariance, its reports take
+    `tr[(I + A P Aᵀ)⁻¹ A P G P Aᵀ]` from the variance of the targets, `G` their Gram matrix.
+    """
+    k, times, channels, n = reports.shape
+    each = np.ascontiguousarray(reports.reshape(k, times * channels, n).transpose(2, 1, 0))
+    covariance, gram = np.eye(k), targets @ targets.T
+    chosen: list[int] = []
+    expected = [float(np.sqrt(np.trace(gram)))]
+    for number in range(sensors):
+        seen = each @ covariance  # (n, q, K)
+        inner = np.eye(each.shape[1]) + seen @ each.transpose(0, 2, 1)
+        gains = np.trace(
+            np.linalg.solve(inner, seen @ gram @ seen.transpose(0, 2, 1)), axis1=1, axis2=2
+        )
+        gains[chosen] = -np.inf
+        best = int(np.argmax(gains))
+        chosen.append(best)
+        covariance = covariance - seen[best].T @ np.linalg.solve(inner[best], seen[best])
+        covariance = (covariance + covariance.T) / 2
+        expected.append(float(np.sqrt(max(np.sum(covariance * gram), 0.0))))
+        progress(number + 1)
+    return chosen, np.array(expected), covariance
+
+
+@eqx.filter_jit
+def _tangents(forward: Forward, x: Any, columns: Any, rows: Any, frames: int) -> tuple[Any, Any]:
+    """What each unknown does to all fields at the candidates in each frame, and to the last one."""
+
+    def run(x):
+        coefficients = forward.unknowns.coefficients(x)
+
+        def advance(u, _):
+            u = forward.stepper(u, coefficients)
+            return u, look(u, rows)
+
+        u0 = forward.unknowns.state(x)
+        end, later = jax.lax.scan(advance, u0, length=frames)
+        return jnp.concatenate([look(u0, rows)[None], later]), end
+
+    _, tangent = jax.linearize(run, x)
+    return jax.lax.map(tangent, columns)
+
+
+def _candidates(given: Any, dynamics: Dynamics) -> np.ndarray:
+    if given is not None:
+        if isinstance(given, np.ndarray | list | tuple):
+            where = np.asarray(given, float)
+            where = where[:, None] if where.ndim == 1 else where
+        else:
+            where = _places(given)
+        if where.ndim != 2 or where.shape[1] != dynamics.domain.dims:
+            raise SplatopError(
+                f"expected candidate places (n, {dynamics.domain.dims}), got {where.shape}"
+            )
+        low = np.array(dynamics.domain.origin)
+        high = low + np.array(dynamics.domain.lengths)
+        if ((where < low) | (where > high)).any():
+            raise SplatopError("expected candidate places inside the domain, got some outside")
+        return np.unique(where, axis=0)
+    each = max(2, int(_CANDIDATES ** (1 / dynamics.domain.dims)))
+    axes = [c.ravel()[:: max(1, -(-c.size // each))] for c in dynamics.written.coordinates()]
+    mesh = np.meshgrid(*axes, indexing="ij")
+    return np.stack([m.ravel() for m in mesh], axis=1)
+
+
+def _places(source: Any) -> np.ndarray:
+    """The places of a table, whatever else is in it."""
+    from .reading import read_places
+
+    return read_places(source)
+
+
+def _largest(prior: Prior, dynamics: Dynamics) -> tuple[Prior, float]:
+    """The prior with its largest numbers alone, and the standard deviation of the rest."""
+    std = np.where(dynamics.kept, prior.std, 0.0)
+    if np.count_nonzero(std) <= _FOLLOWED:
+        return prior, 0.0
+    least = np.sort(std.ravel())[-_FOLLOWED]
+    rest = np.where(std < least, std, 0.0)
+    held = Prior(prior.mean, np.where(std >= least, std, 0.0), prior.source)
+    return held, float(np.sqrt(np.sum(rest**2) / len(rest)))
+
+
+def as_observations(placement: Placement) -> Observations:
+    """The places as a table, for a file: one row for each sensor, at time 0."""
+    n = len(placement.places)
+    return Observations(
+        np.zeros(n), placement.places, np.full(n, placement.dynamics.fields[0]), np.zeros(n)
+    )

@@ -1,0 +1,291 @@
+"""What is known of a state before anything is measured: the spectrum of sample states, or where
+there are none, a smooth spectrum whose strength and length make the reports likeliest."""
+
+from dataclasses import dataclass
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+from jaxtyping import Float
+
+from ..derivative import value
+from ..domain import Domain
+from ..errors import SplatopError
+from ..spaces import BoxSpace
+from .observations import Observations
+from .observe import footprints
+from .unknowns import Prior
+
+# Spectra that are tried: a Gaussian, and Matérn's of these orders.
+_ORDERS = (np.inf, 3.5, 1.5)
+_LENGTHS = 16  # correlation lengths that are tried
+# Reports of one moment and of all moments together that strength and length are fitted to.
+_MOST_EACH, _MOST_MOMENTS, _MOST_NUMBERS = 300, 12, 4e7
+# A number's own variance among samples counts beside so many samples of those like it.
+_SHRINK = 6.0
+
+
+@dataclass(frozen=True)
+class Smoothness:
+    """Of one field: what its spectrum is, its standard deviation, correlation length, and noise."""
+
+    order: float
+    spread: float
+    length: float
+    noise: float
+    mean: float
+
+    def spectrum(self, wavenumber: np.ndarray, dims: int) -> np.ndarray:
+        """Prior variances of functions with these wavenumbers (radians per length)."""
+        shape = _shape(wavenumber, self.order, self.length, dims)
+        return self.spread**2 * shape / shape.sum()
+
+
+def prior_of_samples(numbers: Float[np.ndarray, "n C *R"], space: BoxSpace, source: str) -> Prior:
+    """From states in the numbers of the space: their variance about their mean, where it is told
+    from zero.
+
+    Around a ring sines and cosines of one wavelength count as alike; each variance is shrunk a
+    little towards that of those of like wavelength in all directions.
+    """
+    n = len(numbers)
+    mean = numbers.mean(axis=0)
+    noise = numbers.std(axis=0) / np.sqrt(n)
+    mean = np.where(np.abs(mean) > 4 * noise, mean, 0.0)
+    second = np.mean((numbers - mean) ** 2, axis=0)
+    return Prior(mean, np.sqrt(alike_means(second, space, samples=n)), source)
+
+
+def alike_means(
+    squares: Float[np.ndarray, "C *R"], space: BoxSpace, samples: float = 1.0
+) -> Float[np.ndarray, "C *R"]:
+    """Mean squares of numbers over `samples`, averaged over sines and cosines of one wavelength,
+    and shrunk a little towards those of like wavelength."""
+    wave = np.sqrt(space.energies())
+    alike = np.zeros(space.shape, int)
+    for number, axis in enumerate(space.domain.axes):
+        along = np.arange(space.shape[number])
+        along = (along + 1) // 2 if axis.periodic else along
+        place = [-1 if i == number else 1 for i in range(space.dims)]
+        alike = alike * space.shape[number] + along.reshape(place)
+    means = np.empty_like(squares)
+    for channel in range(len(squares)):
+        shells = np.round(wave[channel] / _step(space)).astype(int)
+        own, members = _mean_over(alike, squares[channel])
+        like, _ = _mean_over(shells, squares[channel])
+        weight = samples * members
+        means[channel] = (weight * own + _SHRINK * like) / (weight + _SHRINK)
+    return means
+
+
+def _mean_over(groups: np.ndarray, values: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """The mean of the values of each one's group, and how many those are."""
+    count = np.bincount(groups.ravel())
+    mean = np.bincount(groups.ravel(), values.ravel()) / np.maximum(count, 1)
+    return mean[groups], count[groups]
+
+
+def evidence(observations: Observations, prior: Prior, space: BoxSpace, sigma: np.ndarray) -> float:
+    """The logarithm of how likely a prior makes reports of one moment, up to a constant."""
+    total = 0.0
+    rng = np.random.default_rng(0)
+    for name in np.unique(observations.fields):
+        channel = space.fields.index(str(name))
+        own = rng.permutation(np.flatnonzero(observations.fields == name))[:_MOST_EACH]
+        rows = averaged_functions(space, observations.take(own), channel)
+        covariance = (rows * prior.std[channel].ravel() ** 2) @ rows.T + np.diag(sigma[own] ** 2)
+        rest = observations.values[own] - rows @ prior.mean[channel].ravel()
+        factor = np.linalg.cholesky(covariance + 1e-12 * np.trace(covariance) * np.eye(len(own)))
+        white = np.linalg.solve(factor, rest)
+        total -= float(0.5 * white @ white + np.log(np.diag(factor)).sum())
+    return total
+
+
+def smooth_prior(found: dict[str, Smoothness], space: BoxSpace) -> Prior:
+    """The prior of fitted smoothness; a field that nobody measures takes the average of others."""
+    wave = np.sqrt(space.energies())
+    mean, std = np.zeros(wave.shape), np.zeros(wave.shape)
+    others = list(found.values())
+    for channel, name in enumerate(space.fields):
+        own = found.get(name) or Smoothness(
+            others[0].order,
+            float(np.mean([o.spread for o in others])),
+            float(np.mean([o.length for o in others])),
+            0.0,
+            0.0,
+        )
+        std[channel] = np.sqrt(own.spectrum(wave[channel], space.dims))
+        constant = wave[channel] < 1e-6 * max(wave.max(), 1e-12)
+        mean[channel] = np.where(constant, own.mean, 0.0)
+        std[channel] = np.where(constant, np.maximum(std[channel], own.spread), std[channel])
+    words = "; ".join(
+        f"{name}: standard deviation {s.spread:.3g}, length {s.length:.3g}"
+        for name, s in found.items()
+    )
+    return Prior(mean, std, f"a smooth field, fitted to the reports ({words})", fitted=True)
+
+
+def fit_smoothness(
+    observations: Observations, moments: np.ndarray, space: BoxSpace
+) -> dict[str, Smoothness]:
+    """For each field that was measured, the smoothness and noise that make its reports likeliest.
+
+    `moments` `(n,)` numbers the reports of one time alike; different times count as independent.
+    """
+    return {
+        str(name): _fit_field(observations, moments, space, str(name))
+        for name in np.unique(observations.fields)
+    }
+
+
+def functions_at(space: BoxSpace, places: np.ndarray, channel: int) -> np.ndarray:
+    """All functions of one field at places, `(n, R)`; in double precision."""
+    every: np.ndarray | None = None
+    for number, axis in enumerate(space.domain.axes):
+        x = (np.asarray(places, float)[:, number] - axis.origin) / axis.length
+        x = np.ascontiguousarray(x % 1.0 if axis.periodic else x)
+        matrix = space._matrix(number, x, 0)
+        along = matrix if matrix.ndim == 2 else matrix[channel]
+        every = (
+            along
+            if every is None
+            else (every[:, :, None] * along[:, None, :]).reshape(len(along), -1)
+        )
+    assert every is not None
+    return every
+
+
+def averaged_functions(space: BoxSpace, observations: Observations, channel: int) -> np.ndarray:
+    """The functions as each observation sees them, `(n, R)`: at its place, or its footprint."""
+    whose, where, weight = footprints(observations, np.array(_spacing(space)))
+    if observations.spans is None:
+        return functions_at(space, where, channel)
+    values = weight[:, None] * functions_at(space, where, channel)
+    out = np.zeros((len(observations), values.shape[1]))
+    np.add.at(out, whose, values)
+    return out
+
+
+def _fit_field(
+    observations: Observations, moments: np.ndarray, space: BoxSpace, name: str
+) -> Smoothness:
+    own = np.flatnonzero(observations.fields == name)
+    channel = space.fields.index(name)
+    wave = np.sqrt(space.energies())[channel].ravel()
+    constant = bool((wave < 1e-6 * wave.max()).any())
+    mean = float(observations.values[own].mean()) if constant else 0.0
+    spread = float(np.sqrt(np.mean((observations.values[own] - mean) ** 2)))
+    if not spread > 0:
+        raise SplatopError(
+            f"expected reports of {name} that vary, got {observations.values[own][0]:g} in all "
+            f"{len(own)}: nothing can be told from them"
+        )
+    groups = _moments(own, moments[own], len(wave))
+    # What moves between reports that count as of one time counts as noise beside theirs.
+    known = (
+        observations.sigma is not None
+        and bool(np.isfinite(observations.sigma[own]).all())
+        and all(np.ptp(observations.times[group]) == 0 for group in groups)
+    )
+    rows, values, scales = [], [], []
+    for group in groups:
+        scale = observations.sigma[group] if known else np.full(len(group), spread)  # type: ignore[index]
+        rows.append(averaged_functions(space, observations.take(group), channel))
+        values.append(observations.values[group] - mean)
+        scales.append(scale)
+    best = (-np.inf, Smoothness(np.inf, spread, 1.0, spread, mean))
+    for order in _ORDERS:
+        for length in _lengths(space.domain, wave):
+            shape = _shape(wave, order, length, space.dims)
+            shape = shape / shape.sum()
+            likelihood, strength, noise = _profile(rows, values, scales, shape, known)
+            if likelihood > best[0]:
+                found = Smoothness(order, float(np.sqrt(strength)), length, noise, mean)
+                best = (likelihood, found)
+    return best[1]
+
+
+def _profile(
+    rows: list[np.ndarray],
+    values: list[np.ndarray],
+    scales: list[np.ndarray],
+    shape: np.ndarray,
+    known: bool,
+) -> tuple[float, float, float]:
+    """The largest likelihood over strength and noise, the variance and the noise there.
+
+    In the eigenvectors of the covariance both enter as numbers, so that all of them are tried.
+    """
+    powers, seen = [], []
+    for functions, held, scale in zip(rows, values, scales, strict=True):
+        covariance = (functions * shape) @ functions.T / (scale[:, None] * scale)
+        eigenvalues, turn = np.linalg.eigh(covariance)
+        powers.append(np.maximum(eigenvalues, 0.0))
+        seen.append(turn.T @ (held / scale))
+    d, q = np.concatenate(powers), np.concatenate(seen) ** 2
+    n = len(d)
+    if known:  # noise is 1 in these units: variances in those of the field
+        middle = max(float(np.mean(q)) / max(float(np.mean(d)), 1e-300), 1e-300)
+        strengths = middle * np.logspace(-4, 4, 121)
+        total = strengths[:, None] * d + 1
+        likelihood = -0.5 * np.sum(np.log(total) + q / total, axis=1)
+        best = int(np.argmax(likelihood))
+        return float(likelihood[best]), float(strengths[best]), 0.0
+    ratios = np.logspace(-9, 2, 111)
+    total = d + ratios[:, None]
+    strength = np.mean(q / total, axis=1)
+    likelihood = -0.5 * (np.sum(np.log(total), axis=1) + n * np.log(strength) + n)
+    best = int(np.argmax(likelihood))
+    noise = float(np.sqrt(ratios[best] * strength[best])) * scales[0][0]
+    return float(likelihood[best]), float(strength[best]), noise
+
+
+def _moments(own: np.ndarray, moments: np.ndarray, functions: int) -> list[np.ndarray]:
+    """Groups of reports of one time, spread over all times, thinned where there are very many."""
+    distinct, count = np.unique(moments, return_counts=True)
+    each = int(min(_MOST_EACH, max(40, _MOST_NUMBERS / functions)))
+    full = distinct[count >= min(count.max(), each) / 2]
+    total = max(1, min(_MOST_MOMENTS, round(4 * each / min(count.max(), each))))
+    chosen = full[np.unique(np.linspace(0, len(full) - 1, total).astype(int))]
+    rng = np.random.default_rng(0)
+    groups = []
+    for moment in chosen:
+        group = own[moments == moment]
+        groups.append(rng.permutation(group)[:each])
+    return groups
+
+
+def _shape(wave: np.ndarray, order: float, length: float, dims: int) -> np.ndarray:
+    z = (wave * length) ** 2
+    if np.isinf(order):
+        return np.exp(-np.minimum(z / 2, 700.0))
+    return (1 + z / (2 * order)) ** -(order + dims / 2)
+
+
+def _lengths(domain: Domain, wave: np.ndarray) -> np.ndarray:
+    """From half a wave of the finest function to half of the box."""
+    return np.geomspace(1.5 / wave.max(), max(domain.lengths) / 2, _LENGTHS)
+
+
+def _step(space: BoxSpace) -> float:
+    """The wavenumber of half a wave along the longest side."""
+    return np.pi / max(space.domain.lengths)
+
+
+def _spacing(space: BoxSpace) -> list[float]:
+    return [
+        axis.length / (2 * size if axis.periodic else size)
+        for axis, size in zip(space.domain.axes, space.sizes, strict=True)
+    ]
+
+
+def draw(prior: Prior, count: int, seed: int = 0) -> Float[np.ndarray, "n C *R"]:
+    """Random states of the prior, as numbers of the space."""
+    rng = np.random.default_rng(seed)
+    return prior.mean + prior.std * rng.normal(size=(count, *prior.std.shape))
+
+
+def values_at(space: BoxSpace, numbers: np.ndarray, places: np.ndarray) -> np.ndarray:
+    """A state's fields at places, `(C, n)`."""
+    with jax.enable_x64(True):
+        return np.asarray(space.at(jnp.asarray(numbers), places, value(space.dims)))

@@ -1,0 +1,246 @@
+"""Observations from CSV, Parquet, NetCDF, pandas, xarray; long or with a column per field."""
+
+from collections.abc import Iterable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from ..domain import AXES
+from ..errors import SplatopError
+from .observations import Observations
+
+# What columns may be called, beside a field's own name.
+_NAMES = {
+    "t": ("t", "time"),
+    "x": ("x",),
+    "y": ("y",),
+    "z": ("z",),
+    "field": ("field", "variable"),
+    "value": ("value",),
+    "sigma": ("sigma", "std", "noise"),
+    "sensor": ("sensor", "station", "id"),
+    "wx": ("wx",),
+    "wy": ("wy",),
+    "wz": ("wz",),
+    "x2": ("x2",),
+    "y2": ("y2",),
+    "z2": ("z2",),
+}
+_FORM = (
+    "columns t, x[, y, z], field, value[, sigma, sensor], or t, x[, y, z] and one column for each "
+    "field"
+)
+
+
+def read_observations(source: Any, *, fields: Iterable[str] | None = None) -> Observations:
+    """From a file, a pandas table, or an xarray data set or array.
+
+    Columns `wx`, `wy`, `wz` are the sides of the box that a report is the mean over, `x2`, `y2`,
+    `z2` the end of a line that begins at the place. In tables with a column for each field, and in
+    xarray, NaN is a report that is missing; `u_sigma` is then the noise of the field u.
+    """
+    if isinstance(source, Observations):
+        return source
+    wanted = None if fields is None else tuple(fields)
+    table, name = _table(source)
+    columns = {str(column).strip().lower(): column for column in table.columns}
+    found = {
+        key: columns[alias]
+        for key, aliases in _NAMES.items()
+        for alias in aliases
+        if alias in columns and not (wanted and columns[alias] in wanted)
+    }
+    axes = [axis for axis in AXES if axis in found]
+    for column, why in (("t", "the time of each report"), ("x", "the place of each report")):
+        if column not in found:
+            raise SplatopError(
+                f"expected a column {column}, {why}, in {name}, got {', '.join(map(str, columns))}:"
+                f" {_FORM}"
+            )
+    if axes != list(AXES[: len(axes)]):
+        raise SplatopError(f"expected columns x, then y, then z in {name}, got {', '.join(axes)}")
+    if len(table) == 0:
+        raise SplatopError(f"expected reports in {name}, got a table without rows")
+    shared = {
+        "times": _times(table[found["t"]], name),
+        "places": np.stack([_numbers(table[found[axis]], name) for axis in axes], axis=1),
+        "sensors": table[found["sensor"]].to_numpy().astype(str) if "sensor" in found else None,
+    }
+    shared["spans"] = _spans(table, found, axes, shared["places"], name)
+    if "wx" not in found and shared["spans"] is not None and "x2" in found:
+        shared["places"] = shared["places"] + 0.5 * shared["spans"][:, 0]
+    if "value" in found:
+        return _long(table, found, shared, wanted, name)
+    return _wide(table, found, shared, wanted, name)
+
+
+def read_places(source: Any) -> np.ndarray:
+    """The distinct places `(n, d)` of a table, whatever else is in it."""
+    table, name = _table(source)
+    columns = {str(column).strip().lower(): column for column in table.columns}
+    axes = [columns[axis] for axis in AXES if axis in columns]
+    if not axes:
+        raise SplatopError(f"expected columns x[, y, z] in {name}, got {', '.join(columns)}")
+    return np.unique(np.stack([_numbers(table[a], name) for a in axes], axis=1), axis=0)
+
+
+def _long(table: Any, found: dict, shared: dict, wanted: Any, name: str) -> Observations:
+    values = _numbers(table[found["value"]], name)
+    bad = ~np.isfinite(values)
+    if bad.any():
+        raise SplatopError(
+            f"expected finite values in {name}, got {int(bad.sum())} that are NaN, infinite or "
+            f"empty, the first in row {int(np.argmax(bad)) + 1}: leave those rows out"
+        )
+    if "field" in found:
+        names = table[found["field"]].to_numpy().astype(str)
+    elif wanted and len(wanted) > 1:
+        raise SplatopError(
+            f"expected a column field in {name}, which of {', '.join(wanted)} a value is of, got "
+            "none"
+        )
+    else:
+        names = np.full(len(values), wanted[0] if wanted else "u")
+    sigma = _numbers(table[found["sigma"]], name) if "sigma" in found else None
+    return Observations(**shared, fields=names, values=values, sigma=sigma)
+
+
+def _wide(table: Any, found: dict, shared: dict, wanted: Any, name: str) -> Observations:
+    taken = set(found.values())
+    free = [
+        column
+        for column in table.columns
+        if column not in taken and not str(column).endswith("_sigma")
+    ]
+    chosen = [c for c in free if str(c) in wanted] if wanted else free
+    if not chosen:
+        raise SplatopError(
+            f"expected a column value, or columns named as fields"
+            f"{' (' + ', '.join(wanted) + ')' if wanted else ''}, in {name}, got "
+            f"{', '.join(map(str, table.columns))}: {_FORM}"
+        )
+    parts = []
+    for column in chosen:
+        values = _numbers(table[column], name)
+        kept = np.isfinite(values)
+        noise = f"{column}_sigma"
+        sigma = (
+            _numbers(table[noise], name)
+            if noise in table.columns
+            else _numbers(table[found["sigma"]], name)
+            if "sigma" in found
+            else None
+        )
+        parts.append(
+            Observations(
+                **{k: None if v is None else v[kept] for k, v in shared.items()},
+                fields=np.full(int(kept.sum()), str(column)),
+                values=values[kept],
+                sigma=None if sigma is None else sigma[kept],
+            )
+        )
+    whole = Observations.joined(parts)
+    if len(whole) == 0:
+        raise SplatopError(f"expected reports in {name}, got only missing ones")
+    return whole
+
+
+def _table(source: Any) -> tuple[Any, str]:
+    """A pandas table, and what to call it."""
+    import pandas as pd
+
+    if isinstance(source, pd.DataFrame):
+        return source.reset_index(drop=True), "the table"
+    if hasattr(source, "to_dataframe"):  # xarray
+        if getattr(source, "name", "") is None:
+            source = source.rename("u")
+        return source.to_dataframe().reset_index(), "the data set"
+    if isinstance(source, str | Path):
+        return _file(Path(source))
+    raise SplatopError(
+        "expected observations as a file, a pandas table, xarray or splatop.Observations, got "
+        f"{type(source).__name__}"
+    )
+
+
+def _file(path: Path) -> tuple[Any, str]:
+    import pandas as pd
+
+    if not path.is_file():
+        raise SplatopError(f"expected a file of observations, got {path}, which is not there")
+    kind = path.suffix.lower()
+    try:
+        if kind in (".csv", ".txt", ".tsv", ".gz"):
+            return pd.read_csv(path, sep=None, engine="python", comment="#"), path.name
+        if kind in (".parquet", ".pq"):
+            return pd.read_parquet(path), path.name
+        if kind in (".nc", ".nc4", ".cdf"):
+            import xarray as xr
+
+            with xr.open_dataset(path) as opened:
+                return opened.load().to_dataframe().reset_index(), path.name
+    except ImportError as error:
+        raise SplatopError(
+            f"expected pyarrow to read {path.name}, got none ({error}): pip install pyarrow, or "
+            "write the table as CSV"
+        ) from error
+    except (OSError, ValueError, pd.errors.ParserError, UnicodeDecodeError) as error:
+        first = str(error).splitlines()[0] if str(error) else type(error).__name__
+        raise SplatopError(
+            f"expected a table of observations in {path}, which cannot be read ({first}): {_FORM}"
+        ) from error
+    raise SplatopError(
+        f"expected observations as .csv, .parquet or .nc, got {path.name}: write the table in one "
+        "of these"
+    )
+
+
+def _numbers(column: Any, name: str) -> np.ndarray:
+    try:
+        return column.to_numpy(dtype=float, na_value=np.nan)
+    except (TypeError, ValueError):
+        import pandas as pd
+
+        numbers = pd.to_numeric(column, errors="coerce")
+        bad = column[numbers.isna() & column.notna()]
+        raise SplatopError(
+            f"expected numbers in column {column.name} of {name}, got "
+            f"'{bad.iloc[0] if len(bad) else column.dtype}'"
+        ) from None
+
+
+def _times(column: Any, name: str) -> np.ndarray:
+    """Numbers as they are; moments as seconds after the first."""
+    import pandas as pd
+
+    kind = np.dtype(column.dtype).kind if isinstance(column.dtype, np.dtype) else "O"
+    if kind in "fiu":
+        return _numbers(column, name)
+    try:
+        moments = pd.to_datetime(column, utc=True, format="mixed")
+    except (TypeError, ValueError):
+        return _numbers(column, name)
+    return (moments - moments.min()).dt.total_seconds().to_numpy(dtype=float)
+
+
+def _spans(
+    table: Any, found: dict, axes: list[str], places: np.ndarray, name: str
+) -> np.ndarray | None:
+    """The vectors of each report's footprint, `(n, k, d)`."""
+    wide = [axis for axis in axes if f"w{axis}" in found]
+    ends = [axis for axis in axes if f"{axis}2" in found]
+    if not wide and not ends:
+        return None
+    if ends and (wide or ends != axes):
+        raise SplatopError(
+            f"expected the sides of a box (wx, wy) or the end of a line (x2, y2) in {name}, got "
+            "columns of both, or of some axes only"
+        )
+    if ends:
+        end = np.stack([_numbers(table[found[f"{axis}2"]], name) for axis in axes], axis=1)
+        return (end - places)[:, None]
+    spans = np.zeros((len(places), len(wide), len(axes)))
+    for number, axis in enumerate(wide):
+        spans[:, number, axes.index(axis)] = _numbers(table[found[f"w{axis}"]], name)
+    return spans

@@ -1,0 +1,214 @@
+"""Fields from reports without an equation, one time at a time: Gaussians with a fitted prior.
+
+The mean and the standard deviation are those of Gaussian-process regression whose covariance is
+the prior's: smoothness, strength and noise are those that make all reports likeliest.
+"""
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+from scipy.linalg import cho_factor, cho_solve
+
+from ..domain import AXES, Axis, Domain
+from ..equation import domain_from_text
+from ..errors import SplatopError
+from ..grid import Grid
+from ..spaces import BoxSpace
+from ..threads import one_blas_thread
+from .frames import Frames
+from .observations import Observations, checked
+from .prior import Smoothness, averaged_functions, fit_smoothness, functions_at
+from .state import HeldOut
+
+# Functions for each side of the box: highest wave around a ring, anchors between ends; by axes.
+_RING, _ANCHORS = {1: 64, 2: 24, 3: 10}, {1: 64, 2: 28, 3: 12}
+_MOST_REPORTS = 8000  # of one field at one time
+# Where nothing holds at the ends of an axis, the functions live on one longer by this share at
+# each end: at their own ends they are flat.
+_BEYOND = 0.3
+
+
+@dataclass(frozen=True, eq=False)
+class Reconstruction:
+    """Fields at each time that was reported from, with what was fitted for each field."""
+
+    frames: Frames
+    smoothness: dict[str, Smoothness]
+    held_out: HeldOut | None
+    reports: int
+    warnings: tuple[str, ...]
+
+    def as_dict(self) -> dict[str, Any]:
+        return {
+            "times": len(self.frames),
+            "observations": self.reports,
+            "noise": {name: one.noise for name, one in self.smoothness.items()},
+            "spread": {name: one.spread for name, one in self.smoothness.items()},
+            "length": {name: one.length for name, one in self.smoothness.items()},
+            "held_out": None if self.held_out is None else vars(self.held_out),
+            "warnings": list(self.warnings),
+        }
+
+
+@one_blas_thread()
+def reconstruct(
+    observations: Any,
+    *,
+    points: Sequence[int] | int = 64,
+    lengths: Sequence[float] | None = None,
+    origin: Sequence[float] | None = None,
+    boundary: str | None = None,
+    fields: Iterable[str] | None = None,
+    hold_out: float = 0.0,
+    seed: int = 0,
+) -> Reconstruction:
+    """Fields on a grid of `points` from reports alone, each time by itself.
+
+    Without `lengths` the box is that around all sensors; without a `boundary` nothing is set at its
+    edges ("x: periodic" closes an axis).
+    """
+    held = Observations.read(observations, fields=fields)
+    names = tuple(fields) if fields is not None else tuple(dict.fromkeys(map(str, held.fields)))
+    domain = _domain(held, lengths, origin, boundary, names)
+    held, warnings = checked(held, names, domain)
+    kept_out = None
+    if hold_out:
+        held, kept_out = held.split_off(hold_out, seed)
+    if len(held) < 5:
+        raise SplatopError(f"expected at least 5 reports to tell a field from, got {len(held)}")
+    dims = domain.dims
+    sizes = tuple(_RING[dims] if axis.periodic else _ANCHORS[dims] for axis in domain.axes)
+    space = BoxSpace(_wider(domain), names, sizes)
+    times, moments = np.unique(held.times, return_inverse=True)
+    smoothness = fit_smoothness(held, moments.reshape(-1), space)
+    layout = tuple("left" if axis.periodic else "ends" for axis in domain.axes)
+    count = tuple(np.atleast_1d(points).tolist())
+    grid = Grid(count * dims if len(count) == 1 else count, domain.lengths, domain.origin, layout)
+    mesh = np.meshgrid(*(c.ravel() for c in grid.coordinates()), indexing="ij")
+    places = np.stack([m.ravel() for m in mesh], axis=1)
+    mean = np.empty((len(times), len(names), *grid.points), np.float32)
+    std = np.empty_like(mean)
+    for channel, name in enumerate(names):
+        if name not in smoothness:
+            raise SplatopError(f"expected reports of {name}, got none: leave it out")
+        regression = _Regression(space, channel, smoothness[name])
+        target = regression.functions(places)
+        for number in range(len(times)):
+            own = held.take((moments.reshape(-1) == number) & (held.fields == name))
+            value, deviation = regression.at(own, target)
+            mean[number, channel] = value.reshape(grid.points)
+            std[number, channel] = deviation.reshape(grid.points)
+    frames = Frames(times, mean, std, grid, names, domain, {}, {"made_by": "splatop reconstruct"})
+    scored = None
+    if kept_out is not None:
+        scored = _score(kept_out, held, space, smoothness, names)
+    warnings += [
+        f"the noise of {name} ({one.noise:.3g}) is most of what was reported (spread "
+        f"{held.values[held.fields == name].std():.3g}): little can be told of it"
+        for name, one in smoothness.items()
+        if one.noise > 0.7 * held.values[held.fields == name].std()
+    ]
+    return Reconstruction(frames, smoothness, scored, len(held), tuple(warnings))
+
+
+@dataclass(frozen=True, eq=False)
+class _Regression:
+    """Of one field, with its fitted prior."""
+
+    space: BoxSpace
+    channel: int
+    smoothness: Smoothness
+
+    @property
+    def scale(self) -> np.ndarray:
+        wave = np.sqrt(self.space.energies())[self.channel].ravel()
+        variance = self.smoothness.spectrum(wave, self.space.dims)
+        # The mean over all reports is not that of one time.
+        constant = wave < 1e-6 * wave.max()
+        return np.sqrt(np.where(constant, variance + self.smoothness.spread**2, variance))
+
+    def functions(self, places: np.ndarray) -> np.ndarray:
+        return functions_at(self.space, places, self.channel) * self.scale
+
+    def at(self, own: Observations, target: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        """Mean and standard deviation where `target` are the scaled functions."""
+        prior = np.sum(target**2, axis=1)
+        if len(own) == 0:
+            return np.full(len(target), self.smoothness.mean), np.sqrt(prior)
+        if len(own) > _MOST_REPORTS:
+            raise SplatopError(
+                f"expected at most {_MOST_REPORTS} reports of one field at one time, got "
+                f"{len(own)}: thin them"
+            )
+        rows = averaged_functions(self.space, own, self.channel) * self.scale
+        sigma = own.sigma_or(dict.fromkeys(own.fields, self.smoothness.noise))
+        covariance = rows @ rows.T + np.diag(sigma**2 + 1e-10 * np.mean(prior))
+        factor = cho_factor(covariance, lower=True)
+        cross = target @ rows.T
+        mean = self.smoothness.mean + cross @ cho_solve(factor, own.values - self.smoothness.mean)
+        explained = np.sum(cross * cho_solve(factor, cross.T).T, axis=1)
+        return mean, np.sqrt(np.maximum(prior - explained, 0.0))
+
+
+def _domain(
+    held: Observations,
+    lengths: Sequence[float] | None,
+    origin: Sequence[float] | None,
+    boundary: str | None,
+    names: tuple[str, ...],
+) -> Domain:
+    low, high = held.places.min(axis=0), held.places.max(axis=0)
+    if lengths is None and origin is None:
+        sides, begin = tuple(high - low), tuple(low)
+        if min(sides) <= 0:
+            flat = AXES[int(np.argmin(sides))]
+            raise SplatopError(
+                f"expected sensors at different {flat}, or the lengths of the box, got all at "
+                f"{low[AXES.index(flat)]:g}: give --lengths"
+            )
+    else:
+        sides = tuple(high - np.array(origin)) if lengths is None else tuple(lengths)
+        sides = sides * held.dims if len(sides) == 1 else sides
+        begin = tuple(origin) if origin is not None else (0.0,) * held.dims
+        begin = begin * held.dims if len(begin) == 1 else begin
+    if boundary is None:
+        return Domain.box(sides, begin, (False,) * len(sides))
+    return domain_from_text(boundary, lengths=sides, fields=names, origin=begin)
+
+
+def _wider(domain: Domain) -> Domain:
+    """The box that functions live on."""
+    axes = tuple(
+        Axis((1 + 2 * _BEYOND) * axis.length, axis.origin - _BEYOND * axis.length, periodic=False)
+        if not axis.periodic and not any(side[0] == name for side, _ in domain.conditions)
+        else axis
+        for name, axis in zip(AXES, domain.axes, strict=False)
+    )
+    return replace(domain, axes=axes)
+
+
+def _score(
+    held: Observations,
+    used: Observations,
+    space: BoxSpace,
+    smoothness: dict[str, Smoothness],
+    names: tuple[str, ...],
+) -> HeldOut:
+    errors, covered = [], []
+    for channel, name in enumerate(names):
+        regression = _Regression(space, channel, smoothness[name])
+        spread = max(float(held.values[held.fields == name].std()), 1e-300)
+        for time in np.unique(held.times[held.fields == name]):
+            out = held.take((held.times == time) & (held.fields == name))
+            own = used.take((used.times == time) & (used.fields == name))
+            mean, std = regression.at(own, regression.functions(out.places))
+            noise = out.sigma_or({name: smoothness[name].noise})
+            errors.append((out.values - mean) / spread)
+            covered.append(np.abs(out.values - mean) <= 2 * np.hypot(std, noise))
+    return HeldOut(
+        len(held),
+        float(np.sqrt(np.mean(np.concatenate(errors) ** 2))),
+        float(np.mean(np.concatenate(covered))),
+    )

@@ -1,0 +1,270 @@
+"""The analysis: the state that explains what sensors reported, how sure it is, and what follows."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import cached_property
+from pathlib import Path
+from typing import Any
+
+import equinox as eqx
+import jax
+import jax.numpy as jnp
+import numpy as np
+
+from ..errors import SplatopError
+from ..stepper import rollout
+from .check import Check
+from .dynamics import Dynamics
+from .frames import Frames
+from .minimise import Forward, Minimum
+from .observations import Observations
+from .observe import Taps, make_taps
+from .unknowns import Prior
+
+
+@dataclass(frozen=True)
+class Estimate:
+    """A coefficient that was unknown, its standard deviation, and the 95 % interval."""
+
+    value: float
+    std: float
+    low: float
+    high: float
+
+
+@dataclass(frozen=True)
+class HeldOut:
+    """How reports that were not used are predicted: root mean square of the error over the field's
+    spread, and the share within two standard deviations, the noise's included."""
+
+    reports: int
+    error: float
+    covered: float | None
+
+
+@dataclass(frozen=True, eq=False)
+class Analysis:
+    """The state over a window of time from what sensors reported.
+
+    `begin` is the time of its first frame, `steps` the frames computed after it, of which every
+    `parts`-th is a frame of the dynamics' own time step.
+    """
+
+    dynamics: Dynamics
+    forward: Forward
+    minimum: Minimum
+    begin: float
+    steps: int
+    parts: int
+    observations: Observations
+    sigma: np.ndarray
+    predicted: np.ndarray
+    noise: Mapping[str, float]  # estimated where reports did not say it
+    check: Check
+    prior: Prior
+    climate: Prior  # the prior of the first window, which later ones fall back to
+    deviations: np.ndarray | None  # samples of the unknowns about the minimum
+    variances: np.ndarray  # of the unknown coefficients, whitened
+    held_out: HeldOut | None = None
+    warnings: tuple[str, ...] = ()
+    earlier: "Analysis | None" = None
+    options: Mapping[str, Any] = field(default_factory=dict)
+
+    @property
+    def trusted(self) -> bool:
+        """Whether nothing speaks against the analysis."""
+        return not self.warnings and self.check.trusted
+
+    @property
+    def frames(self) -> int:
+        """Frames after the first, in the dynamics' own time step."""
+        return self.steps // self.parts
+
+    @property
+    def dt(self) -> float:
+        return self.dynamics.dt * self.parts
+
+    @property
+    def end(self) -> float:
+        return self.begin + self.steps * self.dynamics.dt
+
+    @cached_property
+    def coefficients(self) -> dict[str, float]:
+        """All coefficients, with those that were unknown as they were found."""
+        found = self.forward.unknowns.coefficients(jnp.asarray(self.minimum.x))
+        return {name: float(value) for name, value in found.items()}
+
+    @cached_property
+    def estimates(self) -> dict[str, Estimate]:
+        """The coefficients that were unknown, with intervals: their logarithms are normal."""
+        unknowns = self.forward.unknowns
+        found = {}
+        for name, spread, variance in zip(
+            unknowns.names, np.asarray(unknowns.spread), self.variances, strict=True
+        ):
+            value = self.coefficients[name]
+            relative = float(spread * np.sqrt(max(variance, 0.0)))
+            low, high = sorted((value * np.exp(-1.96 * relative), value * np.exp(1.96 * relative)))
+            found[name] = Estimate(value, abs(value) * relative, float(low), float(high))
+        return found
+
+    @cached_property
+    def window(self) -> Frames:
+        """The state at each frame from the first report to the last."""
+        return self._frames(0, self.frames)
+
+    def forecast(self, frames: int) -> Frames:
+        """The `frames` frames that follow the window."""
+        if frames < 1:
+            raise SplatopError(f"expected at least one frame to forecast, got {frames}")
+        return self._frames(self.frames + 1, self.frames + frames)
+
+    def record(self) -> Frames:
+        """The frames of this window and of all before."""
+        return (
+            self.window if self.earlier is None else self.earlier.record().followed_by(self.window)
+        )
+
+    def at(
+        self, places: Any, times: Any, fields: Sequence[str] | str | None = None
+    ) -> tuple[np.ndarray, np.ndarray | None]:
+        """Values and standard deviations `(n,)` of a field at places `(n, d)` and times `(n,)`, in
+        the window or after it."""
+        where = np.asarray(places, float)
+        where = where[:, None] if where.ndim == 1 else where
+        when = np.broadcast_to(np.asarray(times, float), (len(where),))
+        names = np.asarray(self.dynamics.fields[0] if fields is None else fields)
+        asked = Observations(
+            when, where, np.broadcast_to(names, (len(where),)), np.zeros(len(where))
+        )
+        return self.predict(asked)
+
+    def predict(self, observations: Observations) -> tuple[np.ndarray, np.ndarray | None]:
+        """What sensors would report without noise, and the standard deviation of that."""
+        position = (observations.times - self.begin) / self.dynamics.dt
+        if position.min() < -1e-6:
+            raise SplatopError(
+                f"expected times from {self.begin:g} on, where the window begins, got "
+                f"{observations.times.min():g}"
+            )
+        steps = max(self.steps, int(np.ceil(position.max() - 1e-6)))
+        taps = make_taps(
+            observations,
+            self.dynamics.fields,
+            self.dynamics.evaluator,
+            begin=self.begin,
+            dt=self.dynamics.dt,
+            frames=steps,
+        )
+        x = jnp.asarray(self.minimum.x)
+        mean = np.asarray(seen(self.forward, x, taps), float)
+        if self.deviations is None:
+            return mean, None
+        total = np.zeros(len(mean))
+        for deviation in self.deviations:
+            total += (np.asarray(seen(self.forward, x + deviation, taps), float) - mean) ** 2
+        return mean, np.sqrt(total / len(self.deviations))
+
+    def advance(self, observations: Any, **changes: Any) -> "Analysis":
+        """The next window, from this one's end to the last of the new reports.
+
+        What is known at the end of this window, with its uncertainty, is what is expected there.
+        """
+        from .cycle import next_window
+
+        return next_window(self, observations, **changes)
+
+    def save(self, path: str | Path, *, forecast: int = 0) -> Path:
+        """Write the states of all windows, and a forecast, with their standard deviations."""
+        frames = self.record()
+        if forecast:
+            frames = frames.followed_by(self.forecast(forecast))
+        return frames.save(path)
+
+    def to_xarray(self) -> Any:
+        return self.window.to_xarray()
+
+    def as_dict(self) -> dict[str, Any]:
+        """What JSON can hold of it."""
+        return {
+            "begin": self.begin,
+            "end": self.end,
+            "dt": self.dt,
+            "frames": self.frames,
+            "observations": len(self.observations),
+            "sensors": len(np.unique(self.observations.sensors)),  # type: ignore[arg-type]
+            "unknowns": self.forward.unknowns.size,
+            "steps": self.minimum.steps,
+            "twice_cost_over_observations": _finite(self.check.ratio),
+            "trusted": self.trusted,
+            "warnings": [*self.warnings, *self.check.warnings],
+            "explained": self.check.explained,
+            "noise": dict(self.noise),
+            "coefficients": self.coefficients,
+            "estimates": {n: vars(e) for n, e in self.estimates.items()},
+            "held_out": None if self.held_out is None else vars(self.held_out),
+            "prior": self.prior.source,
+        }
+
+    def _frames(self, first: int, last: int) -> Frames:
+        steps = last * self.parts
+        chosen = slice(first * self.parts, None, self.parts)
+        x = jnp.asarray(self.minimum.x)
+        on_grid = self.dynamics.on_written
+        mean = on_grid(rolled(self.forward, x, steps)[chosen])
+        std = None
+        if self.deviations is not None:
+            total = np.zeros(mean.shape)
+            for deviation in self.deviations:
+                member = on_grid(rolled(self.forward, x + deviation, steps)[chosen])
+                total += (member - mean) ** 2
+            std = smoothed_std(total / len(self.deviations), self)
+        return Frames(
+            times=self.begin + self.dt * np.arange(first, last + 1),
+            mean=mean,
+            std=std,
+            grid=self.dynamics.written,
+            fields=self.dynamics.fields,
+            domain=self.dynamics.domain,
+            coefficients=self.coefficients,
+            attributes={
+                "made_by": "splatop assimilate",
+                "trusted": bool(self.trusted),
+                "warnings": "; ".join([*self.warnings, *self.check.warnings]),
+            },
+        )
+
+
+def smoothed_std(variance: np.ndarray, analysis: Analysis) -> np.ndarray:
+    """The root of a variance `(T, C, *N)` over few samples, averaged over neighbours first: a dozen
+    samples alone would leave a fifth of it to chance."""
+    from scipy.ndimage import gaussian_filter1d
+
+    assert analysis.deviations is not None
+    count = len(analysis.deviations)
+    if count < 50:
+        modes = ["wrap" if p else "nearest" for p in analysis.dynamics.domain.periodic]
+        for axis, mode in enumerate(modes):
+            width = 0.02 * variance.shape[axis + 2]
+            variance = gaussian_filter1d(variance, width, axis=axis + 2, mode=mode)
+    return np.sqrt(variance).astype(np.float32)
+
+
+@eqx.filter_jit
+def seen(forward: Forward, x: jax.Array, taps: Taps) -> jax.Array:
+    """What sensors see, `(n,)`, in the units of the fields."""
+    return forward(x, taps)
+
+
+@eqx.filter_jit
+def rolled(forward: Forward, x: jax.Array, steps: int) -> jax.Array:
+    """The states from the first frame on, `(steps + 1, C, *N)`."""
+    u0, coefficients = forward.unknowns.state(x), forward.unknowns.coefficients(x)
+    if steps == 0:
+        return u0[None]
+    states = rollout(forward.stepper, u0, coefficients, steps=steps)
+    return jnp.concatenate([u0[None], states])
+
+
+def _finite(value: float) -> float | None:
+    return float(value) if np.isfinite(value) else None

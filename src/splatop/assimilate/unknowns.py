@@ -1,0 +1,156 @@
+"""What is looked for, as numbers that are standard normal before anything was measured: the state
+at the first frame in the harmonics of its domain, and coefficients."""
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, replace
+from typing import Any
+
+import equinox as eqx
+import jax
+import jax.numpy as jnp
+import numpy as np
+from jaxtyping import Array, Float
+
+from ..grid import Grid
+from ..spaces import BoxSpace
+from ..spectral import Field
+from ..walls.galerkin import Galerkin
+
+# Before anything was measured an unknown coefficient is known to this factor, one standard
+# deviation.
+COEFFICIENT_FACTOR = 2.0
+# Numbers of the state whose prior standard deviations together are below this share of it are held.
+_NEGLIGIBLE = 1e-5
+# Groups of like wavelength that the preconditioner tells apart.
+_SHELLS = 10
+
+
+@dataclass(frozen=True, eq=False)
+class Prior:
+    """Mean and standard deviation of each number of a state in its space, `(C, *R)`."""
+
+    mean: Float[np.ndarray, "C *R"]
+    std: Float[np.ndarray, "C *R"]
+    source: str  # in words
+    fitted: bool = False  # to the reports of single times: its strength is corrected by the window
+
+    def scaled(self, factor: float) -> "Prior":
+        return replace(self, std=factor * self.std)
+
+    def size(self) -> float:
+        """The standard deviation of the field at a point, over all fields."""
+        return float(np.sqrt(np.sum(self.std**2) / len(self.std)))
+
+
+class Unknowns(eqx.Module):
+    """Whitened unknowns `x`, `(m + p,)`: m numbers of the state, then p coefficients.
+
+    A number of the state is `mean + std x`; a coefficient is `start exp(spread x)` and so keeps its
+    sign.
+    """
+
+    space: BoxSpace
+    grid: Grid = eqx.field(static=True)
+    scheme: Galerkin | None
+    mean: Float[Array, "C *R"]
+    std: Float[Array, " m"]
+    index: Array  # of the numbers that are looked for, among all of them
+    start: dict[str, Array]  # all coefficients
+    names: tuple[str, ...] = eqx.field(static=True)  # of the unknown ones
+    spread: Float[Array, " p"]
+    shell: Array  # of each number looked for: those of like wavelength
+    shells: int = eqx.field(static=True)
+    signs: Float[Array, " m"]  # random
+
+    @property
+    def numbers_count(self) -> int:
+        return len(self.std)
+
+    @property
+    def size(self) -> int:
+        return len(self.std) + len(self.names)
+
+    def coefficients(self, x: Array) -> dict[str, Any]:
+        values: dict[str, Any] = dict(self.start)
+        for name, spread, own in zip(self.names, self.spread, x[self.numbers_count :], strict=True):
+            values[name] = self.start[name] * jnp.exp(spread * own)
+        return values
+
+    def numbers(self, x: Array) -> Float[Array, "C *R"]:
+        """Of the state, in its space."""
+        flat = self.mean.ravel().at[self.index].add(self.std * x[: self.numbers_count])
+        return flat.reshape(self.mean.shape)
+
+    def state(self, x: Array) -> Field:
+        """The state at the points of the grid."""
+        return self.field(self.numbers(x), self.coefficients(x))
+
+    def field(self, numbers: Float[Array, "C *R"], coefficients: Mapping[str, Any]) -> Field:
+        along = self.grid.fractions()
+        if self.scheme is None:
+            return self.space.evaluate(numbers, along)
+        return self.scheme.leave(numbers, along, self.scheme.lifted(coefficients))
+
+    def numbers_of(self, u: Field, coefficients: Mapping[str, Any]) -> Float[Array, "C *R"]:
+        """The numbers of the state closest to samples on the grid."""
+        along = self.grid.fractions()
+        if self.scheme is None:
+            return self.space.fit(u, along)
+        return self.scheme.enter(u, along, self.scheme.lifted(coefficients))
+
+    def shifted(self, shift: np.ndarray) -> "Unknowns":
+        """The same unknowns, counted from others: `shifted(a)` at x is this at `a + x`."""
+        a = jnp.asarray(shift, jnp.float32)
+        moved = self.coefficients(a)
+        return eqx.tree_at(
+            lambda u: (u.mean, u.start),
+            self,
+            (self.numbers(a), {name: moved[name] for name in self.start}),
+        )
+
+    def sensitivity(self, tangent: Callable[[Array], Array]) -> Float[Array, " s"]:
+        """About the diagonal of `JᵀJ` of a linear map J of the unknowns, which preconditions.
+
+        Of the numbers of a state it is averaged over those of like wavelength, by one random
+        combination of each kind; of coefficients it is exact.
+        """
+        alone = jnp.where(self.shell == jnp.arange(self.shells)[:, None], self.signs, 0.0)
+        probes = jax.scipy.linalg.block_diag(alone, jnp.eye(len(self.names), dtype=alone.dtype))
+        power = jax.lax.map(lambda probe: jnp.sum(tangent(probe) ** 2), probes)
+        whole = jax.ops.segment_sum(self.std**2, self.shell, self.shells)
+        own = self.std**2 * (power[: self.shells] / whole)[self.shell]
+        return jnp.concatenate([own, power[self.shells :]])
+
+
+def make_unknowns(
+    prior: Prior,
+    *,
+    space: BoxSpace,
+    grid: Grid,
+    scheme: Galerkin | None,
+    coefficients: Mapping[str, float],
+    unknown: Mapping[str, float],
+) -> Unknowns:
+    """`unknown` holds for each unknown coefficient the factor that it is known to."""
+    flat = prior.std.ravel()
+    order = np.argsort(-flat)
+    left = np.cumsum((flat[order] ** 2)[::-1])[::-1]
+    kept = order[(left > (_NEGLIGIBLE**2) * left[0]) & (flat[order] > 0)]
+    kept = np.sort(kept)
+    energy = np.sqrt(space.energies()).ravel()[kept]
+    edges = np.unique(np.quantile(energy, np.linspace(0, 1, _SHELLS + 1)[1:-1]))
+    shell = np.unique(np.searchsorted(edges, energy), return_inverse=True)[1].reshape(-1)
+    return Unknowns(
+        space=space,
+        grid=grid,
+        scheme=scheme,
+        mean=jnp.asarray(prior.mean, jnp.float32),
+        std=jnp.asarray(flat[kept], jnp.float32),
+        index=jnp.asarray(kept),
+        start={name: jnp.asarray(value, jnp.float32) for name, value in coefficients.items()},
+        names=tuple(unknown),
+        spread=jnp.asarray([np.log(factor) for factor in unknown.values()], jnp.float32),
+        shell=jnp.asarray(shell),
+        shells=int(shell.max()) + 1,
+        signs=jnp.asarray(np.random.default_rng(0).choice((-1.0, 1.0), len(kept)), jnp.float32),
+    )

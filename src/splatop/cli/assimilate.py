@@ -1,0 +1,341 @@
+"""Commands on sensors: assimilate, reconstruct, place."""
+
+import time
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+
+from ..errors import SplatopError
+from .app import JsonOption, app, console, numbers_table, print_json
+from .compiled import keeps_compiled
+from .data import progress_bar
+from .reading import numbers
+
+TableArgument = Annotated[
+    Path,
+    typer.Argument(
+        metavar="TABLE",
+        help="CSV, Parquet or NetCDF with t, x[, y, z], field, value[, sigma, sensor], or a column "
+        "for each field.",
+    ),
+]
+ModelOption = Annotated[
+    str | None,
+    typer.Option(help="A shipped model or benchmark, a run folder, or a .safetensors file."),
+]
+EquationOption = Annotated[
+    str | None, typer.Option(help='Instead: such as "dt(u) = -v*dx(u) + D*lap(u)".')
+]
+BoundaryOption = Annotated[
+    str | None,
+    typer.Option(help='What holds at the edges: "x: u = 0; y: periodic"; else periodic.'),
+]
+CoefficientsOption = Annotated[str | None, typer.Option(help="Of the equation: v=0.1,D=1e-3.")]
+LengthsOption = Annotated[str | None, typer.Option(help="Sides of the box: 1 or 1,2.")]
+PointsOption = Annotated[
+    str | None, typer.Option(help="Grid that states are written on: 64 or 64,32.")
+]
+DtOption = Annotated[float | None, typer.Option(help="Time between frames.")]
+OriginOption = Annotated[str | None, typer.Option(help="Where the axes begin, else 0.")]
+OutOption = Annotated[
+    Path | None, typer.Option(help="The file to write: HDF5, or NetCDF if it ends in .nc.")
+]
+PriorOption = Annotated[
+    Path | None, typer.Option(help="A file of states such as are expected, for the prior.")
+]
+
+
+@app.command()
+@keeps_compiled
+def assimilate(
+    table: TableArgument,
+    model: ModelOption = None,
+    equation: EquationOption = None,
+    boundary: BoundaryOption = None,
+    coefficients: CoefficientsOption = None,
+    lengths: LengthsOption = None,
+    points: PointsOption = None,
+    dt: DtOption = None,
+    origin: OriginOption = None,
+    unknown: Annotated[
+        str | None,
+        typer.Option(help="Coefficients to estimate: D, or from a value on: v=0.5,D=1e-3."),
+    ] = None,
+    forecast: Annotated[int, typer.Option(help="Frames to predict after the last report.")] = 0,
+    window: Annotated[
+        int | None,
+        typer.Option(help="Frames analysed at a time; else all of up to 60, of more 40 each."),
+    ] = None,
+    begin: Annotated[
+        float | None, typer.Option(help="Time of the first frame; else of the first report.")
+    ] = None,
+    prior: PriorOption = None,
+    spread: Annotated[
+        str, typer.Option(help="Uncertainty by laplace, ensemble (slower) or none.")
+    ] = "laplace",
+    samples: Annotated[
+        int | None, typer.Option(help="Samples that standard deviations are computed from.")
+    ] = None,
+    hold_out: Annotated[
+        float, typer.Option(help="Share of sensors to keep back and predict instead.")
+    ] = 0.0,
+    seed: Annotated[int, typer.Option(help="Of what is held out, and of samples.")] = 0,
+    out: OutOption = None,
+    report: Annotated[Path | None, typer.Option(help="An HTML page about it.")] = None,
+    json: JsonOption = False,
+) -> None:
+    """Find the state of a field, now and ahead, from a table of measurements."""
+    from ..assimilate import assimilate as find
+
+    if forecast < 0:
+        raise SplatopError(f"expected frames to predict, got --forecast {forecast}")
+    names, starts = _unknown(unknown)
+    _check_folder(out)
+    _check_folder(report)
+    started = time.perf_counter()
+    with progress_bar("assimilating") as bar:
+        found = find(
+            table,
+            _dynamics(model, equation),
+            **_setting(coefficients, lengths, points, dt, origin, boundary),
+            unknown=starts or names,
+            begin=begin,
+            window=window,
+            prior=prior,
+            spread=spread,
+            samples=samples,
+            hold_out=hold_out,
+            seed=seed,
+            keep=None if out is None else out.with_name(f".{out.name}.unfinished.npz"),
+            report=lambda p: bar(p.step, p.step + 3),
+            sampled=lambda done, total: bar(done, total),
+            say=(lambda _: None) if json else _print,
+        )
+        content: dict[str, Any] = found.as_dict()
+        if out is not None:
+            found.save(out, forecast=forecast)
+            content["out"] = str(out)
+        if report is not None:
+            from ..report.sensors import write_sensor_report
+
+            write_sensor_report(found, report, forecast=forecast)
+            content["report"] = str(report)
+    content["seconds"] = time.perf_counter() - started
+    if json:
+        print_json(content)
+    else:
+        _show(content)
+
+
+@app.command()
+def reconstruct(
+    table: TableArgument,
+    boundary: BoundaryOption = None,
+    lengths: LengthsOption = None,
+    points: PointsOption = None,
+    origin: OriginOption = None,
+    hold_out: Annotated[
+        float, typer.Option(help="Share of sensors to keep back and predict instead.")
+    ] = 0.0,
+    seed: Annotated[int, typer.Option(help="Of what is held out.")] = 0,
+    out: OutOption = None,
+    json: JsonOption = False,
+) -> None:
+    """Fields from a table of measurements without an equation, one time at a time."""
+    from ..assimilate import reconstruct as find
+
+    _check_folder(out)
+    found = find(
+        table,
+        points=_whole(points) or 64,
+        lengths=numbers(lengths, "lengths"),
+        origin=numbers(origin, "an origin"),
+        boundary=boundary,
+        hold_out=hold_out,
+        seed=seed,
+    )
+    content = found.as_dict()
+    if out is not None:
+        found.frames.save(out)
+        content["out"] = str(out)
+    if json:
+        print_json(content)
+        return
+    shown = numbers_table("field", "noise", "spread", "length")
+    for name, one in found.smoothness.items():
+        shown.add_row(name, f"{one.noise:.3g}", f"{one.spread:.3g}", f"{one.length:.3g}")
+    console.print(shown)
+    _print(f"{content['observations']} reports at {content['times']} times")
+    _held_out(content["held_out"])
+    for text in content["warnings"]:
+        _print(f"warning: {text}")
+    if out is not None:
+        _print(f"wrote {out}")
+
+
+@app.command()
+@keeps_compiled
+def place(
+    sensors: Annotated[int, typer.Option(help="How many to place.")],
+    model: ModelOption = None,
+    equation: EquationOption = None,
+    boundary: BoundaryOption = None,
+    coefficients: CoefficientsOption = None,
+    lengths: LengthsOption = None,
+    points: PointsOption = None,
+    dt: DtOption = None,
+    origin: OriginOption = None,
+    frames: Annotated[int, typer.Option(help="Frames over which they report.")] = 10,
+    noise: Annotated[
+        float, typer.Option(help="Of a report, as a share of the field's spread.")
+    ] = 0.01,
+    candidates: Annotated[
+        Path | None, typer.Option(help="A table of places x[, y, z]; else the grid's points.")
+    ] = None,
+    prior: PriorOption = None,
+    length: Annotated[
+        float | None, typer.Option(help="Correlation length of a smooth prior, without --prior.")
+    ] = None,
+    out: Annotated[Path | None, typer.Option(help="A CSV of the places to write.")] = None,
+    picture: Annotated[Path | None, typer.Option(help="A PNG or SVG of the map to write.")] = None,
+    json: JsonOption = False,
+) -> None:
+    """Choose the places of sensors that tell most of the state."""
+    from ..assimilate import place as choose
+
+    for path in (out, picture):
+        _check_folder(path)
+    with progress_bar("placing") as bar:
+        found = choose(
+            _dynamics(model, equation),
+            sensors=sensors,
+            frames=frames,
+            noise=noise,
+            candidates=candidates,
+            prior=prior,
+            length=length,
+            progress=bar,
+            **_setting(coefficients, lengths, points, dt, origin, boundary),
+        )
+    if out is not None:
+        from ..data.atomic import write_whole
+
+        names = "xyz"[: found.places.shape[1]]
+        rows = [",".join(names), *(",".join(f"{v:.9g}" for v in p) for p in found.places)]
+        write_whole(out, "\n".join(rows) + "\n")
+    if picture is not None:
+        from ..report.sensors import write_placement_picture
+
+        write_placement_picture(found, picture)
+    if json:
+        print_json(found.as_dict())
+        return
+    shown = numbers_table("sensor", *"xyz"[: found.places.shape[1]], "expected std")
+    shown.add_row("none", *[""] * found.places.shape[1], f"{found.expected[0]:.4g}")
+    for number, (where, std) in enumerate(zip(found.places, found.expected[1:], strict=True)):
+        shown.add_row(str(number + 1), *(f"{v:.4g}" for v in where), f"{std:.4g}")
+    console.print(shown)
+    _print(f"expected before measuring: {found.prior}")
+    for path in (out, picture):
+        if path is not None:
+            _print(f"wrote {path}")
+
+
+def _dynamics(model: str | None, equation: str | None) -> str:
+    if (model is None) == (equation is None):
+        raise SplatopError(
+            f"expected --model or --equation, got {'neither' if model is None else 'both'}"
+        )
+    if model is not None and "=" in model:
+        raise SplatopError(f"expected the name or path of a model, got '{model}': use --equation")
+    if equation is not None and "=" not in equation:
+        raise SplatopError(f"expected an equation such as dt(u) = D*lap(u), got '{equation}'")
+    return model or equation or ""
+
+
+def _setting(
+    coefficients: str | None,
+    lengths: str | None,
+    points: str | None,
+    dt: float | None,
+    origin: str | None,
+    boundary: str | None,
+) -> dict[str, Any]:
+    from ..equation import parse_coefficients
+
+    return {
+        "coefficients": parse_coefficients(coefficients) if coefficients else None,
+        "lengths": numbers(lengths, "lengths"),
+        "points": _whole(points),
+        "dt": dt,
+        "origin": numbers(origin, "an origin"),
+        "boundary": boundary,
+    }
+
+
+def _whole(text: str | None) -> list[int] | None:
+    given = numbers(text, "points")
+    if given is None:
+        return None
+    if any(n != int(n) or n < 1 for n in given):
+        raise SplatopError(f"expected whole numbers of points such as 64 or 64,32, got '{text}'")
+    return [int(n) for n in given]
+
+
+def _unknown(text: str | None) -> tuple[tuple[str, ...], dict[str, float]]:
+    """Names, or values to start from."""
+    from ..equation import parse_coefficients
+
+    if not text:
+        return (), {}
+    if "=" in text:
+        starts = parse_coefficients(text)
+        return tuple(starts), starts
+    return tuple(name.strip() for name in text.split(",")), {}
+
+
+def _check_folder(path: Path | None) -> None:
+    """Refuse a place that cannot be written to before minutes of work, not after."""
+    if path is not None and not path.parent.is_dir():
+        raise SplatopError(f"expected an existing folder, got {path.parent}: make it first")
+
+
+def _show(content: dict[str, Any]) -> None:
+    if not content["trusted"]:
+        console.print("not trusted: read the warnings before you use this state")
+    ratio = content["twice_cost_over_observations"]
+    _print(
+        f"{content['observations']} reports of {content['sensors']} sensors over "
+        f"{content['frames']} frames from t = {content['begin']:g} to {content['end']:g}: "
+        f"{content['unknowns']} unknowns in {content['steps']} steps, {content['seconds']:.1f} s"
+    )
+    shown_ratio = "not finite" if ratio is None else f"{ratio:.3g}"
+    _print(f"twice the cost over the reports: {shown_ratio} (expected: 1)")
+    for name, value in content["noise"].items():
+        _print(f"noise of {name}, estimated: {value:.3g}")
+    if content["estimates"]:
+        shown = numbers_table("coefficient", "value", "std", "low", "high")
+        for name, one in content["estimates"].items():
+            shown.add_row(name, *(f"{one[key]:.6g}" for key in ("value", "std", "low", "high")))
+        console.print(shown)
+    _held_out(content["held_out"])
+    for text in content["warnings"]:
+        _print(f"warning: {text}")
+    for key in ("out", "report"):
+        if key in content:
+            _print(f"wrote {content[key]}")
+
+
+def _held_out(score: dict[str, Any] | None) -> None:
+    if score is None:
+        return
+    covered = score["covered"]
+    _print(
+        f"held out: {score['reports']} reports, error {score['error']:.3g} of their spread"
+        + ("" if covered is None else f", {100 * covered:.0f} % within two standard deviations")
+    )
+
+
+def _print(text: str) -> None:
+    console.print(text, highlight=False, markup=False, soft_wrap=True)

@@ -1,0 +1,232 @@
+"""The state from sensors against closed forms: dense linear algebra, sines between walls."""
+
+import jax.numpy as jnp
+import numpy as np
+import pytest
+
+from splatop import Observations, SplatopError, assimilate, place, reconstruct
+from splatop.assimilate.observe import look, make_taps, time_weights
+from splatop.assimilate.place import _greedy
+from splatop.assimilate.source import Setting, as_dynamics
+from splatop.assimilate.unknowns import Prior
+
+LENGTH, V, D, POINTS, DT = 2.0, 0.3, 0.01, 16, 0.25
+TRANSPORT = "dt(u) = -v*dx(u) + D*d2x(u)"
+BOX = {"lengths": LENGTH, "points": POINTS, "dt": DT}
+BAND = (POINTS - 1) // 2
+
+
+def functions(x, t):
+    """Each number's field at places and times, `(n, 15)`: waves that travel and decay."""
+    columns = [np.ones_like(x)]
+    for k in range(1, BAND + 1):
+        q = 2 * np.pi * k / LENGTH
+        phase, decay = q * (x - V * t), np.sqrt(2) * np.exp(-D * q**2 * t)
+        columns += [decay * np.cos(phase), decay * np.sin(phase)]
+    return np.stack(columns, axis=1)
+
+
+def prior():
+    std = 1 / (1 + np.arange(2 * BAND + 1) / 4) ** 2
+    return Prior(np.zeros((1, 2 * BAND + 1)), std[None], "a test")
+
+
+def reports(rng, n=60, sigma=0.05, frames=8):
+    x = rng.uniform(0, LENGTH, n)
+    t = rng.integers(0, frames + 1, n) * DT
+    t[:2] = 0, frames * DT
+    truth = prior().std[0] * rng.normal(size=2 * BAND + 1)
+    values = functions(x, t) @ truth + sigma * rng.normal(size=n)
+    return Observations(t, x, "u", values, sigma=sigma), truth
+
+
+def posterior(obs, sigma):
+    """Mean and covariance of the numbers by dense linear algebra."""
+    h, std = functions(obs.places[:, 0], obs.times), prior().std[0]
+    covariance = np.linalg.inv(np.diag(std**-2) + h.T @ h / sigma**2)
+    return covariance @ h.T @ obs.values / sigma**2, covariance
+
+
+@pytest.fixture(scope="module")
+def linear():
+    rng = np.random.default_rng(3)
+    obs, truth = reports(rng)
+    found = assimilate(
+        obs, TRANSPORT, coefficients={"v": V, "D": D}, prior=prior(), samples=4000, **BOX
+    )
+    return obs, truth, found
+
+
+def test_the_mean_is_that_of_dense_linear_algebra(linear):
+    obs, _, found = linear
+    mean, _ = posterior(obs, 0.05)
+    # Time steps are exact to 2e-6 a frame, conjugate gradients to 1e-5, numbers of size 1.
+    numbers = np.asarray(found.forward.unknowns.numbers(jnp.asarray(found.minimum.x)))[0]
+    assert numbers == pytest.approx(mean, abs=2e-4)
+    assert found.trusted
+
+
+def test_the_covariance_is_that_of_dense_linear_algebra(linear):
+    obs, _, found = linear
+    _, covariance = posterior(obs, 0.05)
+    std = np.asarray(found.forward.unknowns.std)
+    samples = found.deviations * std
+    # Entries of a covariance from 4,000 samples have a standard error of 1/sqrt(2000) = 2.2 %
+    # of the variances beside them; five of these.
+    size = np.sqrt(np.outer(np.diag(covariance), np.diag(covariance)))
+    assert np.abs((samples.T @ samples) / len(samples) - covariance).max() < 0.12 * size.max()
+    # At any place and time, also beyond the window.
+    x, t = np.array([0.3, 1.1, 1.7]), np.array([0.5, 1.9, 3.0])
+    h = functions(x, t)
+    value, deviation = found.at(x, t)
+    assert value == pytest.approx(h @ posterior(obs, 0.05)[0], abs=2e-3)
+    assert deviation == pytest.approx(np.sqrt(np.diag(h @ covariance @ h.T)), rel=0.1)
+
+
+def test_samples_by_conjugate_gradients_are_those_of_the_dense_hessian(linear, monkeypatch):
+    from splatop.assimilate import posterior as module
+    from splatop.assimilate.solve import Options, Window, _forward, _minimum
+
+    obs, _, found = linear
+    monkeypatch.setattr(module, "DENSE", 0)
+    window = Window(found.dynamics, obs, prior(), {}, 0.0, {})
+    _, _, _, _, taps, data = _minimum(window, Options(spread="none"), found.minimum.x, 1)
+    drawn, _ = module.laplace(_forward(window), taps, data, found.minimum, samples=300)
+    _, covariance = posterior(obs, 0.05)
+    held = drawn * np.asarray(found.forward.unknowns.std)
+    # 300 samples: standard error 8 % of a variance; four of these over fifteen numbers.
+    assert np.var(held, axis=0) == pytest.approx(np.diag(covariance), rel=0.35)
+
+
+def test_reports_between_frames_and_means_over_footprints_are_seen_exactly():
+    rng = np.random.default_rng(0)
+    dynamics = as_dynamics(TRANSPORT, Setting({"v": V, "D": D}, LENGTH, POINTS, DT))
+    width = 0.4
+    x = rng.uniform(0, LENGTH, 20)
+    obs = Observations(np.zeros(20), x, "u", x, spans=np.full((20, 1, 1), width))
+    taps = make_taps(obs, ("u",), dynamics.evaluator, begin=0.0, dt=DT, frames=0)
+    q = 2 * np.pi * 3 / LENGTH
+    u = jnp.asarray(np.cos(q * dynamics.grid.coordinates()[0])[None], jnp.float32)
+    seen = np.asarray(taps.gather(look(u, tuple(r[0] for r in taps.rows))[None]))
+    # The mean of a cosine over a width w is sin(qw/2)/(qw/2) times it; float32 rounds at 1e-6.
+    assert seen == pytest.approx(np.cos(q * x) * np.sinc(q * width / 2 / np.pi), abs=1e-5)
+    # A cubic in time is reproduced by the four frames around each moment.
+    position = np.array([0.0, 0.3, 1.5, 3.9, 5.0])
+    frame, weight = time_weights(position, 5)
+    assert np.sum(weight * frame**3, axis=1) == pytest.approx(position**3, abs=1e-9)
+
+
+def test_unknown_coefficients_and_noise_are_found_with_the_state():
+    rng = np.random.default_rng(5)
+    n, sensors = 12, 12
+    where = rng.uniform(0, LENGTH, sensors)
+    t = np.repeat(np.arange(13) * DT, n)
+    x = np.tile(where, 13)
+    truth = prior().std[0] * rng.normal(size=2 * BAND + 1)
+    values = functions(x, t) @ truth + 0.02 * rng.normal(size=len(x))
+    obs = Observations(t, x, "u", values)
+    found = assimilate(
+        obs, TRANSPORT, coefficients={"v": 0.4, "D": 0.02}, unknown=("v", "D"), **BOX
+    )
+    for name, true in (("v", V), ("D", D)):
+        one = found.estimates[name]
+        assert abs(one.value - true) < 4 * one.std
+        assert one.std < 0.1 * true
+    # 156 reports less about 17 unknowns: the noise is known to 1/sqrt(2 * 139) = 6 %; four of it.
+    assert found.noise["u"] == pytest.approx(0.02, rel=0.25)
+    assert found.trusted
+
+
+def test_a_wrong_equation_is_not_trusted():
+    rng = np.random.default_rng(5)
+    obs, _ = reports(rng, n=120, sigma=0.01)
+    backward = assimilate(
+        obs, TRANSPORT, coefficients={"v": -V, "D": D}, prior=prior(), spread="none", **BOX
+    )
+    assert not backward.trusted
+    assert backward.check.ratio > 10
+    assert "equation" in backward.check.warnings[0]
+
+
+def test_heat_between_walls_from_moving_sensors_with_missing_reports():
+    """Sines decay by exp(-D (kπ)² t); the sensors wander, and half of the reports are missing."""
+    rng = np.random.default_rng(2)
+    amplitudes = {1: 1.0, 2: -0.6, 4: 0.3}
+
+    def u(x, t):
+        return sum(
+            a * np.sin(k * np.pi * x) * np.exp(-0.02 * (k * np.pi) ** 2 * t)
+            for k, a in amplitudes.items()
+        )
+
+    frames, sensors = 6, 16
+    x = np.clip(
+        rng.uniform(0, 1, sensors) + 0.05 * rng.normal(size=(frames + 1, sensors)).cumsum(0), 0, 1
+    )
+    t = np.repeat(0.1 * np.arange(frames + 1), sensors)
+    kept = rng.uniform(size=t.size) < 0.5
+    kept[0] = True
+    obs = Observations(
+        t[kept],
+        x.ravel()[kept],
+        "u",
+        (u(x.ravel(), t) + 0.01 * rng.normal(size=t.size))[kept],
+        sigma=0.01,
+    )
+    found = assimilate(
+        obs,
+        "dt(u) = D*d2x(u)",
+        coefficients={"D": 0.02},
+        lengths=1.0,
+        points=40,
+        dt=0.1,
+        boundary="x: u = 0",
+    )
+    window = found.window
+    grid = window.grid.coordinates()[0].ravel()
+    truth = u(grid, window.times[-1])
+    error = np.abs(window.mean[-1, 0] - truth)
+    # About 50 reports of noise 0.01 tell about five numbers.
+    assert np.sqrt(np.mean(error**2)) < 0.01
+    assert error[[0, -1]].max() < 1e-4  # the walls are in the space
+    assert np.mean(error <= 2.5 * window.std[-1, 0] + 1e-5) > 0.8
+    later = found.forecast(4)
+    assert later.times[-1] == pytest.approx(1.0)
+    assert np.abs(later.mean[-1, 0] - u(grid, 1.0)).max() < 0.02
+
+
+def test_reconstruction_without_an_equation_knows_what_it_does_not_know():
+    rng = np.random.default_rng(4)
+    x = np.concatenate([rng.uniform(0, 0.6, 40)])
+    obs = Observations(np.zeros(40), x, "u", np.sin(7 * x) + 0.02 * rng.normal(size=40))
+    found = reconstruct(obs, lengths=(1.0,), points=50, origin=(0.0,))
+    frames = found.frames
+    grid = frames.grid.coordinates()[0].ravel()
+    error = np.abs(frames.mean[0, 0] - np.sin(7 * grid))
+    inside = grid < 0.6
+    assert error[inside].max() < 0.08
+    assert np.mean(error <= 2 * frames.std[0, 0]) > 0.85
+    assert frames.std[0, 0][grid > 0.9].min() > 5 * frames.std[0, 0][inside].mean()
+    assert found.smoothness["u"].noise == pytest.approx(0.02, rel=0.5)
+
+
+def test_the_first_sensor_stands_where_it_tells_most():
+    """Of three candidates one sees a number of variance 4, one of variance 1, one nothing."""
+    reports = np.zeros((2, 1, 1, 3))
+    reports[0, 0, 0, 1] = 2.0
+    reports[1, 0, 0, 2] = 1.0
+    targets = np.diag([2.0, 1.0])
+    chosen, expected, left = _greedy(reports, targets, 2, lambda _: None)
+    assert chosen == [1, 2]
+    # A report of 2x with noise 1 leaves x a variance of 1/5, one of x a half.
+    assert np.diag(left) == pytest.approx([0.2, 0.5])
+    assert expected**2 == pytest.approx([5, 4 * 0.2 + 1, 4 * 0.2 + 0.5])
+
+
+def test_placed_sensors_beat_random_ones_on_what_they_were_placed_for():
+    found = place(TRANSPORT, sensors=4, frames=2, coefficients={"v": V, "D": D}, length=0.3, **BOX)
+    gaps = np.diff(np.sort(np.append(found.places[:, 0], found.places[:, 0].min() + LENGTH)))
+    assert np.all(np.diff(found.expected) < 0)
+    assert gaps.max() < 1.0  # four sensors on a ring of 2 do not stand together
+    with pytest.raises(SplatopError, match="candidate"):
+        place(TRANSPORT, sensors=4, coefficients={"v": V, "D": D}, candidates=[[0.1]], **BOX)
