@@ -58,6 +58,9 @@ def fit(
     sampling: str | Sequence[str] | None = None,
     drop_end: bool = False,
     drop_terms: Sequence[str] = (),
+    coarse: int | None = None,
+    stride: int = 1,
+    grid: str = "given",
     operator: Callable[..., Field] | None = None,
     encoder: Encoder | None = None,
     preset: str = "fast",
@@ -79,6 +82,10 @@ def fit(
     Complex arrays are those of complex fields: `psi` becomes the real fields `psi_re` and `psi_im`,
     and the equation may be written for either. `drop_end=True` leaves out a last point that repeats
     the first; `lengths` are then those of the period.
+
+    With `coarse=4` the surrogate computes on a quarter of the points along each axis, with
+    `stride=4` one step of it is four frames long; states go in and come out on the data's own grid,
+    or stay on the coarse one with `grid="coarse"`.
 
     `operator` is any equinox module `u -> u` of one state to use instead of the FNO, `encoder` one
     to use instead of the lattice; terms, encoders and operators of your own classes can be saved
@@ -111,7 +118,10 @@ def fit(
         hold_out=hold_out,
         terms=described_terms(equation, trajectories.grid.dims),
     )
-    chosen = replace(settings_of(preset, settings or {}), drop_terms=tuple(drop_terms))
+    chosen = settings_of(
+        preset, settings or {}, coarse={"factor": coarse, "stride": stride, "answers": grid}
+    )
+    chosen = replace(chosen, drop_terms=tuple(drop_terms))
     with tempfile.TemporaryDirectory() as scratch:
         folder = Path(scratch) / "run" if out is None else Path(out)
         model = train(
@@ -252,7 +262,7 @@ class Fitted:
         Without `data` they are of what was held out from training, or if nothing was, of the
         training data: `metrics.data["held_out"]` says so.
         """
-        test = self.test if data is None else self._as_trajectories(data)
+        test = self.model.spec.view(self.test if data is None else self._as_trajectories(data))
         return evaluate(self.model, test, steps=steps or test.frames - 1)
 
     def report(
@@ -262,7 +272,7 @@ class Fitted:
         from .report import write_report  # with matplotlib, which all else does without
         from .report.evaluated import EvaluatedRun
 
-        test = self.test if data is None else self._as_trajectories(data)
+        test = self.model.spec.view(self.test if data is None else self._as_trajectories(data))
         metrics = self.evaluate(test, steps=steps)
         run = EvaluatedRun("fit", Path("."), self.model, metrics, dict(self.config), self.history)
         return write_report([run], path, data=test)
@@ -278,7 +288,7 @@ class Fitted:
             return as_trajectories(data)
         return as_trajectories(
             data,
-            dt=spec.dt,
+            dt=spec.dt / spec.stride,
             lengths=spec.lengths,
             origin=None if is_labelled(data) else spec.origin,
             fields=spec.fields,
@@ -348,7 +358,7 @@ def _rollout(stepper, u, coefficients, steps, batched):
     if stepper.scannable:
         return _scanned(stepper, u, coefficients, steps, batched)
     states = []
-    for _ in range(steps):
+    for _ in range(steps):  # a stepper may give its states on another grid than it takes
         u = _step(stepper, u, coefficients, batched)
         states.append(u)
     return jnp.stack(states, axis=int(batched))

@@ -49,6 +49,25 @@ class Stepper(eqx.Module):
         return None
 
     @property
+    def physics_alone(self) -> "Stepper | None":
+        """The same without its operator: Φ as this stepper takes states and gives them."""
+        return self.embedded
+
+    @property
+    def carried(self) -> "Stepper":
+        """What a rollout steps with: a stepper of states in its own form, which `enter` makes of a
+        field, and `leave` a field of."""
+        return self
+
+    def enter(self, u: Field) -> Field:
+        """A field in the form that `carried` steps."""
+        return u
+
+    def leave(self, state: Field, points: tuple[int, ...]) -> Field:
+        """A state of `carried` as a field on a grid of `points`."""
+        return state
+
+    @property
     def alone(self) -> "tuple[Stepper, ...]":
         """The members of an ensemble, one by one; any other stepper is the only one."""
         return (self,)
@@ -61,20 +80,24 @@ def network_says(network: Any, what: str) -> bool:
 
 def rollout(
     stepper: Stepper, u0: Field, coefficients: Coefficients, *, steps: int, loop: bool | None = None
-) -> Float[Array, "T C *N"]:
+) -> Float[Array, "T C *M"]:
     """The `steps` states that follow `u0`, each computed from the one before.
 
     In a compiled loop, or one after the other, as the stepper says; `loop` decides otherwise.
     """
 
+    carried, points = stepper.carried, tuple(u0.shape[1:])
+
     def advance(u, _):
-        u = stepper(u, coefficients)
+        u = carried(u, coefficients)
         return u, u
 
     if stepper.scannable if loop is None else loop:
-        return jax.lax.scan(advance, u0, length=steps)[1]
-    states, u = [], u0
-    for _ in range(steps):
-        u = stepper(u, coefficients)
-        states.append(u)
-    return jnp.stack(states)
+        states = jax.lax.scan(advance, stepper.enter(u0), length=steps)[1]
+    else:
+        several, u = [], stepper.enter(u0)
+        for _ in range(steps):
+            u = carried(u, coefficients)
+            several.append(u)
+        states = jnp.stack(several)
+    return jax.vmap(lambda state: stepper.leave(state, points))(states)

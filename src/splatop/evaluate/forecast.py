@@ -34,7 +34,8 @@ def forecast(
         raise SplatopError(f"expected at least one step, got {steps}")
     if trajectories is not None and trajectories < 1:
         raise SplatopError(f"expected at least one trajectory, got {trajectories}")
-    with data if isinstance(data, Trajectories) else open_trajectories(data) as source:
+    with data if isinstance(data, Trajectories) else open_trajectories(data) as given:
+        source = model.spec.view(given)
         check_model_fits(model, source)
         count = min(trajectories or source.trajectories, source.trajectories)
         own = [identified_coefficients(model, source, b) for b in range(count)]

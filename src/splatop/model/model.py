@@ -57,9 +57,10 @@ class Model(eqx.Module):
 
     def physics_only(self) -> "Model":
         """The ablation without the operator."""
-        if self.physics is None:
+        alone = self.stepper.physics_alone
+        if alone is None:
             raise SplatopError(f"a '{self.spec.kind}' model has no physics to run alone")
-        return Model(self.spec.without_operator(), self.physics, self.record)
+        return Model(self.spec.without_operator(), alone, self.record)
 
     def complete(self, coefficients: Coefficients | None) -> dict[str, Any]:
         """The model's fixed coefficients with a trajectory's own ones."""
@@ -85,11 +86,12 @@ class Model(eqx.Module):
         u, own = self._checked(u0), self.complete(coefficients)
         if self.stepper.scannable:
             return _jitted_rollout(self.stepper, u, own, steps)
-        states = []
+        states, points = [], tuple(u.shape[1:])
+        u = self.stepper.enter(u)
         for _ in range(steps):
-            u = _jitted_step(self.stepper, u, own)
+            u = _jitted_step(self.stepper.carried, u, own)
             states.append(u)
-        return jnp.stack(states)
+        return jnp.stack([self.stepper.leave(u, points) for u in states])
 
     def _checked(self, u: GivenField) -> Array:
         u = jnp.asarray(u)

@@ -16,13 +16,13 @@ from ..encoders import Encoder
 from ..equation import Equation
 from ..errors import SplatopError
 from ..identify import identify_trajectories
-from ..model import FNO_OPERATOR, OWN_OPERATOR, ModelSpec, build_model
+from ..model import CONVOLUTIONS, OWN_OPERATOR, ModelSpec, build_model
 from ..numerics import Numerics, build_encoder, paper_numerics
 from ..operators import Conditioning, apply_network
+from ..operators.convolutions import REACH
 from ..registry import name_of
 from ..spectral import Field
 from ..stepper import Stepper
-from ..tune import choose_numerics
 from .loaded import Loaded
 from .settings import Settings
 
@@ -122,16 +122,8 @@ def prepare(
             numerics = paper_numerics(get_benchmark(loaded.benchmark))
             reasons = ("numerics: the paper's published settings",)
         else:
-            tuned = choose_numerics(
-                known,
-                typical,
-                frames,
-                lengths=loaded.grid.lengths,
-                dt=loaded.dt,
-                domain=loaded.domain,
-                layout=loaded.grid.layout,
-            )
-            numerics, reasons = tuned.numerics, tuned.reasons
+            tuned = loaded.tuned(known, typical, frames)
+            numerics, reasons = tuned.numerics, (*loaded.reasons, *tuned.reasons)
         numerics = settings.refine(numerics, loaded.grid.dims)
         if encoder is not None:
             name = name_of(type(encoder)) or ""
@@ -161,11 +153,18 @@ def prepare(
         modes=settings.modes,
         blocks=settings.blocks,
         tenfold=settings.tenfold,
-        operator=FNO_OPERATOR if operator is None else name_of(type(operator)) or OWN_OPERATOR,
+        operator=(
+            settings.network if operator is None else name_of(type(operator)) or OWN_OPERATOR
+        ),
         origin=loaded.grid.origin,
         terms=loaded.terms,
         domain=loaded.domain,
         layout=loaded.grid.layout,
+        coarse=loaded.coarse,
+        stride=settings.stride,
+        answers=settings.answers,
+        through_physics=settings.through_physics,
+        conserves=settings.is_coarse and loaded.keeps_mean(),
     )
     return Prepared(
         spec,
@@ -180,6 +179,14 @@ def prepare(
 def _check_modes(loaded: Loaded, settings: Settings) -> None:
     """Refuse a grid too coarse for the network before anything is written."""
     if settings.model not in ("surrogate", "fno"):
+        return
+    if settings.model == "surrogate" and settings.network == CONVOLUTIONS:
+        reach, fewest = REACH[loaded.grid.dims], min(loaded.grid.points)
+        if fewest < reach:
+            raise SplatopError(
+                f"grid coarser than the network's reach: its convolutions span {reach} points, got "
+                f"{fewest}: use a finer grid, or network=fno"
+            )
         return
     for points, _ in settings.phases:
         coarsest = min(loaded.points_at(points))
@@ -249,7 +256,7 @@ def _identify(
 ) -> tuple[dict[str, float], dict[str, tuple[float, ...]], dict[str, float | None]]:
     """Unknown coefficients: those shared by all trajectories, those of each by itself, and how far
     the 95 % interval of one trajectory reaches to each side."""
-    data = loaded.at(settings.phases[0][0])
+    data = loaded.observed(settings.phases[0][0])
     # The paper's benchmarks are identified from as few frames as it takes; others from what is
     # worth its time.
     frames = None
