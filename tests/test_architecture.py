@@ -12,7 +12,7 @@ ROOMS = """
 _version errors threads annotations cache precomputed shapes domain grid points derivative spectral stepper exponential integrators
 spaces gaussians render encoders jets
 equation etdrk4 physics stability initial walls solver
-benchmarks data identify discover operators surrogate ensemble registry description numerics
+benchmarks data identify discover operators surrogate coarse ensemble registry description numerics
 tune model export estimate training evaluate assimilate report reproduce fit_arguments fitted
 bench cli
 __main__

@@ -11,7 +11,7 @@ from .description import describe
 from .equation import EXAMPLES, Equation, format_equation, parse_equation
 from .equation.expansion import expand
 from .errors import SplatopError, unknown_name
-from .training import Settings, preset
+from .training import Settings, coarser, preset
 from .training.settings import parse_overrides
 
 
@@ -37,9 +37,12 @@ def equation_text(equation: str | Equation, dims: int) -> str:
     return equation
 
 
-def settings_of(name: str, changes: Mapping[str, Any]) -> Settings:
-    """A preset with single settings replaced, as values or as text."""
-    chosen = preset(name)
+def settings_of(
+    name: str, changes: Mapping[str, Any], *, coarse: Mapping[str, Any] | None = None
+) -> Settings:
+    """A preset, for a model that is `coarse` if need be, with single settings replaced, as values
+    or as text."""
+    chosen = coarser(preset(name), **coarse) if coarse else preset(name)
     valid = chosen.as_dict()
     for key in changes:
         if key not in valid:

@@ -64,6 +64,9 @@ def fit(
     t0: float | None = None,
     times: Sequence[float] | np.ndarray | None = None,
     drop_terms: Sequence[str] = (),
+    coarse: int | None = None,
+    stride: int = 1,
+    grid: str = "given",
     operator: Callable[..., Field] | None = None,
     encoder: Encoder | None = None,
     preset: str = "fast",
@@ -92,6 +95,10 @@ def fit(
     says what part of the plane they are of, as in "box(0, 0, 1, 1) - disk(0.4, 0.5, 0.15)", and
     `boundary` what holds at its edges. For data on a grid `mask` may be an array of the grid's
     points that is True inside, or "nan".
+
+    With `coarse=4` the surrogate computes on a quarter of the points along each axis, with
+    `stride=4` one step of it is four frames long; states go in and come out on the data's own grid,
+    or stay on the coarse one with `grid="coarse"`.
 
     `operator` is any equinox module `u -> u` of one state to use instead of the FNO, `encoder` one
     to use instead of the lattice; terms, encoders and operators of your own classes can be saved
@@ -129,7 +136,10 @@ def fit(
         hold_out=hold_out,
         terms=described_terms(equation, trajectories.grid.dims),
     )
-    chosen = replace(settings_of(preset, settings or {}), drop_terms=tuple(drop_terms))
+    chosen = settings_of(
+        preset, settings or {}, coarse={"factor": coarse, "stride": stride, "answers": grid}
+    )
+    chosen = replace(chosen, drop_terms=tuple(drop_terms))
     with tempfile.TemporaryDirectory() as scratch:
         folder = Path(scratch) / "run" if out is None else Path(out)
         model = train(
@@ -292,7 +302,7 @@ class Fitted:
         Without `data` they are of what was held out from training, or if nothing was, of the
         training data: `metrics.data["held_out"]` says so.
         """
-        test = self.test if data is None else self._as_trajectories(data)
+        test = self.model.spec.view(self.test if data is None else self._as_trajectories(data))
         return evaluate(self.model, test, steps=steps or test.frames - 1)
 
     def report(
@@ -302,7 +312,7 @@ class Fitted:
         from .report import write_report  # with matplotlib, which all else does without
         from .report.evaluated import EvaluatedRun
 
-        test = self.test if data is None else self._as_trajectories(data)
+        test = self.model.spec.view(self.test if data is None else self._as_trajectories(data))
         metrics = self.evaluate(test, steps=steps)
         run = EvaluatedRun("fit", Path("."), self.model, metrics, dict(self.config), self.history)
         return write_report([run], path, data=test)
@@ -353,7 +363,7 @@ class Fitted:
             )
         return as_trajectories(
             data,
-            dt=spec.dt,
+            dt=spec.dt / spec.stride,
             lengths=spec.lengths,
             origin=None if is_labelled(data) else spec.origin,
             fields=spec.fields,
@@ -422,6 +432,7 @@ def _step(stepper, u, coefficients, batched):
 def _rollout(stepper, u, coefficients, steps, batched):
     if stepper.scannable:
         return _scanned(stepper, u, coefficients, steps, batched)
+    # A stepper may give its states on another grid than it takes.
     states, changing = [], course(stepper, coefficients, steps)
     for n in range(steps):
         u = _step(stepper, u, {**coefficients, **at_step(changing, n)}, batched)

@@ -15,6 +15,7 @@ import jax
 import jax.numpy as jnp
 import pdequinox as pdeqx
 
+from .coarse import CoarseStepper
 from .derivative import Derivative
 from .domain import Axis, Condition, Domain
 from .encoders import LatticeEncoder, UNetEncoder
@@ -38,6 +39,7 @@ from .grid import Grid
 from .integrators import ETDRK4, RK4
 from .jets import FiniteDifferenceJets, SpectralJets, SplatJets
 from .operators import FNO, Conditioning, OperatorStepper
+from .operators.convolutions import Convolutions
 from .operators.fno import FiLM, FourierBlock
 from .operators.harmonic import HarmonicBlock, HarmonicOperator
 from .physics import EmbeddedPhysics
@@ -69,6 +71,7 @@ SHIPPED: dict[str, Any] = {
     "operator": OperatorStepper,
     "physics": EmbeddedPhysics,
     "ensemble": Ensemble,
+    "coarse": CoarseStepper,
     # Physics.
     "equation": Equation,
     "rk4": RK4,
@@ -96,7 +99,7 @@ SHIPPED: dict[str, Any] = {
     "lattice": LatticeEncoder,
     "unet": UNetEncoder,
     "unet-network": _unet._UNet,
-    "periodic-convolution": _unet._PeriodicConv,
+    "periodic-convolution": _unet.PeriodicConv,
     "bounded-scales": BoundedScales,
     "clipped-scales": ClippedScales,
     "fourier": FourierRenderer,
@@ -121,6 +124,7 @@ SHIPPED: dict[str, Any] = {
     "expression.group": _expression.Group,
     # Networks.
     "fno": FNO,
+    "convolutions": Convolutions,
     "fno-block": FourierBlock,
     "film": FiLM,
     "conditioning": Conditioning,

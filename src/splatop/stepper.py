@@ -66,6 +66,25 @@ class Stepper(eqx.Module):
         return None
 
     @property
+    def physics_alone(self) -> "Stepper | None":
+        """The same without its operator: Φ as this stepper takes states and gives them."""
+        return self.embedded
+
+    @property
+    def carried(self) -> "Stepper":
+        """What a rollout steps with: a stepper of states in its own form, which `enter` makes of a
+        field, and `leave` a field of."""
+        return self
+
+    def enter(self, u: Field) -> Field:
+        """A field in the form that `carried` steps."""
+        return u
+
+    def leave(self, state: Field, points: tuple[int, ...]) -> Field:
+        """A state of `carried` as a field on a grid of `points`."""
+        return state
+
+    @property
     def alone(self) -> "tuple[Stepper, ...]":
         """The members of an ensemble, one by one; any other stepper is the only one."""
         return (self,)
@@ -78,7 +97,7 @@ def network_says(network: Any, what: str) -> bool:
 
 def rollout(
     stepper: Stepper, u0: Field, coefficients: Coefficients, *, steps: int, loop: bool | None = None
-) -> Float[Array, "T C *N"]:
+) -> Float[Array, "T C *M"]:
     """The `steps` states that follow `u0`, each computed from the one before.
 
     In a compiled loop, or one after the other, as the stepper says; `loop` decides otherwise.
@@ -86,17 +105,21 @@ def rollout(
     """
     changing = course(stepper, coefficients, steps)
 
+    carried, points = stepper.carried, tuple(u0.shape[1:])
+
     def advance(u, now):
-        u = stepper(u, {**coefficients, **now})
+        u = carried(u, {**coefficients, **now})
         return u, u
 
     if stepper.scannable if loop is None else loop:
-        return jax.lax.scan(advance, u0, changing, length=steps)[1]
-    states, u = [], u0
-    for n in range(steps):
-        u, _ = advance(u, at_step(changing, n))
-        states.append(u)
-    return jnp.stack(states)
+        states = jax.lax.scan(advance, stepper.enter(u0), changing, length=steps)[1]
+    else:
+        several, u = [], stepper.enter(u0)
+        for n in range(steps):
+            u, _ = advance(u, at_step(changing, n))
+            several.append(u)
+        states = jnp.stack(several)
+    return jax.vmap(lambda state: stepper.leave(state, points))(states)
 
 
 def course(

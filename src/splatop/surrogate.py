@@ -23,7 +23,9 @@ class Surrogate(Stepper):
     the residual that Φ leaves (`scale`), so an untrained network cannot drown a good Φ. `coupling`
     is "parallel" (the paper), "sequential" (the network corrects Φ's output) or "rhs" (the network
     is a further term of du/dt, which multiplies `scale` by a rate). A step is differentiable as it
-    is; only in a training loss the gradient stops at Φ, `sg[Φ(u)] + N_θ(u)`.
+    is; in a training loss the gradient stops at Φ, `sg[Φ(u)] + N_θ(u)`, unless it shall go
+    `through_physics`, which rollouts of a coarse Φ need. A `confined` step ends in the space that
+    Φ computes in, and one that `conserves` leaves the mean of each field to Φ.
     """
 
     physics: Physics
@@ -33,6 +35,9 @@ class Surrogate(Stepper):
     scale: Float[Array, " C"]
     conditioning: Conditioning | None = None
     coupling: str = eqx.field(static=True, default="parallel")
+    through_physics: bool = eqx.field(static=True, default=False)
+    confined: bool = eqx.field(static=True, default=False)
+    conserves: bool = eqx.field(static=True, default=False)
 
     def __check_init__(self):
         if self.coupling not in COUPLINGS:
@@ -42,7 +47,7 @@ class Surrogate(Stepper):
         return self._advance(u, coefficients, stop_gradient=False)
 
     def in_loss(self, u: Field, coefficients: Coefficients) -> Field:
-        return self._advance(u, coefficients, stop_gradient=True)
+        return self._advance(u, coefficients, stop_gradient=not self.through_physics)
 
     def _advance(self, u: Field, coefficients: Coefficients, *, stop_gradient: bool) -> Field:
         if self.coupling == "rhs":
@@ -58,7 +63,8 @@ class Surrogate(Stepper):
         else:
             physics = self.physics(u, coefficients)
         seen = u if self.coupling == "parallel" else physics
-        return physics + self.correction(seen, coefficients)
+        total = physics + self.correction(seen, coefficients)
+        return self.physics.confine(total, coefficients) if self.confined else total
 
     @property
     def scannable(self) -> bool:
@@ -101,7 +107,10 @@ class Surrogate(Stepper):
             condition = self.conditioning(told)
             if INTERVAL in self.conditioning.names:
                 scale = scale * jnp.asarray(told[INTERVAL] / self.physics.dt, scale.dtype)
-        return scale * apply_network(self.network, (u - center) / spread, condition)
+        out = scale * apply_network(self.network, (u - center) / spread, condition)
+        if self.conserves:
+            out = out - jnp.mean(out, axis=tuple(range(1, out.ndim)), keepdims=True)
+        return out
 
 
 class ScaledOperator(Stepper):

@@ -9,6 +9,7 @@ from typing import Any
 
 from ..errors import unknown_name
 from ..threads import one_blas_thread
+from .coarse import coarse
 from .rendering import lattice, render, window
 from .startup import startup, threads
 from .steps import memory, operators, physics, surrogate, surrogate3d, training
@@ -29,6 +30,7 @@ GROUPS: dict[str, Callable[..., Measured]] = {
     "memory": memory,
     "stiff": stiff,
     "walls": walls,
+    "coarse": coarse,
 }
 
 

@@ -2,14 +2,15 @@
 
 import time
 from collections.abc import Callable
+from typing import Any
 
 import equinox as eqx
 import jax
 import jax.numpy as jnp
 import numpy as np
 
-# What a group found: a ratio, an error or a size by its name.
-Measured = dict[str, float]
+# What a group found: a ratio, an error or a size by its name, or why there is none.
+Measured = dict[str, Any]
 
 # Seconds that a contender may use before the next one's turn.
 TURN = 0.02

@@ -27,5 +27,5 @@ def bench(
     table.add_column("what")
     table.add_column("measured", justify="right")
     for name, value in found.items():
-        table.add_row(name.replace("_", " "), f"{value:.3g}")
+        table.add_row(name.replace("_", " "), value if isinstance(value, str) else f"{value:.3g}")
     console.print(table)

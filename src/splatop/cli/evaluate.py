@@ -71,7 +71,7 @@ def evaluate(
     """
     from ..evaluate import check_comparable, evaluate_all, save_metrics
     from ..evaluate.ablations import Ablation, ablate
-    from ..evaluate.evaluation import STEPS
+    from ..evaluate.evaluation import STEPS, seen_by
     from ..evaluate.test_set import load_models, test_set
 
     if shipped == bool(models):
@@ -104,6 +104,7 @@ def evaluate(
         ) as tests,
         progress_bar("evaluating") as progress,
     ):
+        tests = seen_by(loaded, tests)
         steps = min(STEPS, tests.frames - 1) if steps is None else steps
         found = evaluate_all(loaded, tests, steps=steps, also=also, progress=progress)
     if ablation.label is not None:
@@ -190,6 +191,14 @@ def print_metrics(several: list) -> None:
     if published:
         console.print(PUBLISHED, style="dim", highlight=False, soft_wrap=True)
     for metrics in several:
+        if metrics.horizon is not None and metrics.horizon < metrics.steps:
+            step = metrics.data["dt"]
+            console.print(
+                f"{metrics.name}: the error passes 0.3 standard deviations after "
+                f"{metrics.horizon} steps (a time of {metrics.horizon * step:g})",
+                highlight=False,
+                markup=False,
+            )
         errors = metrics.coefficients.get("relative_error", {})
         if errors:
             listed = ", ".join(f"{name} {error:.3%}" for name, error in errors.items())

@@ -28,6 +28,11 @@ CoefficientsOption = Annotated[
     typer.Option("--coefficients", help="Known ones, v=0.1,D=1e-3; the others are identified."),
 ]
 
+CoarseOption = Annotated[
+    int | None,
+    typer.Option("--coarse", help="Compute on so many times fewer points along each axis."),
+]
+
 
 def _problem(benchmark, data, equation, coefficients, *, reading, hold_out=None):
     from ..equation import parse_coefficients
@@ -114,6 +119,11 @@ def train(
     drop_term: Annotated[
         list[str] | None, typer.Option(help="A term that the physics shall not know; repeatable.")
     ] = None,
+    coarse: CoarseOption = None,
+    stride: Annotated[int, typer.Option(help="Frames of the data that one step takes.")] = 1,
+    grid: Annotated[
+        str, typer.Option(help="Of a coarse model's states: given (as those put in) or coarse.")
+    ] = "given",
     settings: Annotated[
         list[str] | None, typer.Option("--set", help="Any setting, key=value; repeatable.")
     ] = None,
@@ -146,6 +156,7 @@ def train(
         reading=reading,
     )
     chosen = training.preset(preset, benchmark)
+    chosen = training.coarser(chosen, factor=coarse, stride=stride, answers=grid)
     chosen = replace(chosen, model=model, seed=seed, seeds=seeds, drop_terms=tuple(drop_term or ()))
     chosen = chosen.with_overrides(_overrides(settings or []))
     with TrainingProgress() as progress:

@@ -76,6 +76,11 @@ class Trajectories(abc.ABC):
         self.times = whole.times
         self.domain = whole.domain
 
+    @property
+    def observed(self) -> "Trajectories":
+        """The data as they were observed, which coefficients are identified from."""
+        return self
+
     @abc.abstractmethod
     def read(self, trajectory: int, start: int, frames: int) -> np.ndarray:
         """`frames` states `(frames, C, *N)` in float32, unchecked: NaN and all."""

@@ -162,7 +162,7 @@ def _cells_to_channels(u: Field, anchors: tuple[int, ...], pixels: int) -> Float
     return split.transpose(order).reshape(-1, *anchors)
 
 
-class _PeriodicConv(eqx.Module):
+class PeriodicConv(eqx.Module):
     """A periodic convolution as one GEMM over shifted copies of its input.
 
     XLA's own convolution is fifteen times slower on CPUs inside a compiled loop, such as a rollout.
@@ -194,20 +194,20 @@ class _PeriodicConv(eqx.Module):
 
 
 class _UNet(eqx.Module):
-    stem: _PeriodicConv
-    down: list[_PeriodicConv]
-    encode: list[_PeriodicConv]
-    up: list[_PeriodicConv]
-    decode: list[_PeriodicConv]
-    head: _PeriodicConv
+    stem: PeriodicConv
+    down: list[PeriodicConv]
+    encode: list[PeriodicConv]
+    up: list[PeriodicConv]
+    decode: list[PeriodicConv]
+    head: PeriodicConv
 
     def __init__(
         self, dims: int, inputs: int, outputs: int, *, widths: tuple[int, ...], key: PRNGKeyArray
     ):
         keys = iter(jax.random.split(key, 4 * len(widths) + 2))
 
-        def conv(source: int, target: int, kernel: int = 3, stride: int = 1) -> _PeriodicConv:
-            return _PeriodicConv(dims, source, target, kernel, stride, key=next(keys))
+        def conv(source: int, target: int, kernel: int = 3, stride: int = 1) -> PeriodicConv:
+            return PeriodicConv(dims, source, target, kernel, stride, key=next(keys))
 
         self.stem = conv(inputs, widths[0])
         self.encode = [conv(w, w) for w in widths]

@@ -9,6 +9,7 @@ import numpy as np
 from ..benchmarks import BENCHMARKS
 from ..data import Trajectories
 from ..model import Model
+from .chaos import horizon
 from .coefficients import identification_errors
 from .metrics import (
     FrameStatistics,
@@ -46,6 +47,7 @@ class Record:
     spectrum: list[np.ndarray] = field(default_factory=list)
     reference_spectrum: list[np.ndarray] = field(default_factory=list)
     divergence: list[int | None] = field(default_factory=list)
+    variance: list[float] = field(default_factory=list)  # of the reference, mean over its frames
     mean_moves: bool = False
     spread: SpreadRecord = field(default_factory=SpreadRecord)
 
@@ -62,6 +64,7 @@ class Record:
         ):
             kept.append(np.where(lost, np.nan, values))
         self.divergence.append(step)
+        self.variance.append(float(np.mean(statistics.reference_variance, dtype=float)))
         self.spectrum.append(np.mean(statistics.prediction_spectrum, axis=0, dtype=float))
         self.reference_spectrum.append(np.mean(statistics.reference_spectrum, axis=0, dtype=float))
         start = first.reshape(len(first), -1).mean(axis=1, dtype=float)
@@ -107,6 +110,8 @@ def summarise(
         if step is not None
     ]
     curve = rl2.mean(axis=0)
+    with np.errstate(all="ignore"):
+        parted = np.sqrt(np.stack(record.error).mean(axis=0))
     return Metrics(
         rl2_mean=_mean(rl2),
         rl2_std=_deviation(rl2),
@@ -147,6 +152,7 @@ def summarise(
         },
         energy_drift=_mean(energy[:, -1:]),
         step_above=first_step_above(curve, THRESHOLD),
+        horizon=horizon(parted, math.sqrt(float(np.mean(record.variance)))),
         diverged=diverged,
         coefficients=identification_errors(record.estimated, trajectories.coefficients),
         ensemble=record.spread.summary(),

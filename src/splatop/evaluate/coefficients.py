@@ -38,6 +38,7 @@ def identified(model: Model, trajectories: Trajectories) -> list[Identified]:
     spec = model.spec
     if not spec.unknown or not (spec.conditioned or model.physics):
         return []
+    trajectories = trajectories.observed
     frames = int(model.record.get("calibration_frames") or CALIBRATION_FRAMES)
     if trajectories.frames < frames:
         raise SplatopError(

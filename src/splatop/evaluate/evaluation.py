@@ -67,6 +67,7 @@ def evaluate_all(
     for extra in also:
         if extra not in EXTRAS:
             raise unknown_name("further measurement", extra, EXTRAS)
+    trajectories = seen_by(models, trajectories)
     if steps < 1 or steps >= trajectories.frames:
         raise SplatopError(
             f"expected 1 to {trajectories.frames - 1} steps, which is what {trajectories.source} "
@@ -92,6 +93,21 @@ def evaluate_all(
         for name, model in every.items()
     }
     return {name: _with_physics_alone(found, name) for name in models}
+
+
+def seen_by(models: Mapping[str, Model], trajectories: Trajectories) -> Trajectories:
+    """Trajectories as models step through them, which must be the same way for all of them."""
+    ways = {(m.spec.stride, m.spec.answers == "coarse" and m.spec.coarse) for m in models.values()}
+    if len(ways) > 1:
+        listed = ", ".join(
+            f"{name}: {m.spec.stride} frames in one step, states on the {m.spec.answers} grid"
+            for name, m in models.items()
+        )
+        raise SplatopError(
+            f"expected models with steps of one length in one comparison, got {listed}: evaluate "
+            "each by itself"
+        )
+    return next(iter(models.values())).spec.view(trajectories)
 
 
 def _estimates(

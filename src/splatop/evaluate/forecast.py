@@ -41,7 +41,8 @@ def forecast(
         raise SplatopError(f"expected at least one step, got {steps}")
     if trajectories is not None and trajectories < 1:
         raise SplatopError(f"expected at least one trajectory, got {trajectories}")
-    with data if isinstance(data, Trajectories) else open_trajectories(data) as source:
+    with data if isinstance(data, Trajectories) else open_trajectories(data) as given:
+        source = model.spec.view(given)
         check_model_fits(model, source)
         model = model.for_data(source.grid)
         begins = 0.0 if source.times is None else float(source.times[0])

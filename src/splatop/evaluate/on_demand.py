@@ -119,6 +119,12 @@ class SomeTrajectories(Trajectories):
         """Frames `(frames, C, *N)` of one of the chosen trajectories."""
         return self.whole.read(self.indices[trajectory], start, frames)
 
+    @property
+    def observed(self) -> Trajectories:
+        """The same few of the data as they were observed."""
+        whole = self.whole.observed
+        return self if whole is self.whole else SomeTrajectories(whole, self.indices)
+
     def close(self) -> None:
         """Close the data set that they are part of."""
         self.whole.close()

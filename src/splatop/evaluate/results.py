@@ -21,7 +21,7 @@ METRICS_FILE = "metrics.json"
 # JSON names that are no names in Python.
 _RENAMED = {"step_above": "step_above_0.1"}
 # Fields that older files of this version do not have.
-_ADDED = {"ensemble"}
+_ADDED = {"ensemble", "horizon"}
 
 
 @dataclass(frozen=True)
@@ -54,6 +54,7 @@ class Metrics:
     representation: dict[str, Any] | None = None
     physics_alone: "Metrics | None" = None
     ensemble: dict[str, Any] | None = None  # its members' errors and spread
+    horizon: int | None = None  # steps until the mean error passes 0.3 standard deviations
     version: int = METRICS_VERSION
     splatop_version: str = __version__
 

@@ -62,13 +62,18 @@ def shipped_models() -> dict[str, Path]:
     return {path.stem: path for path in sorted(SHIPPED.glob("*.safetensors"))}
 
 
+def coarse_models() -> dict[str, Path]:
+    """The coarse models inside the package, by name: fast rather than exact."""
+    return {path.stem: path for path in sorted((SHIPPED / "coarse").glob("*.safetensors"))}
+
+
 def load_model(path: str | Path, *, operator: Callable[..., Field] | None = None) -> Model:
     """A model from its file, from the run folder it was trained in, or a shipped one by name.
 
     A surrogate whose operator is of a class without a registered name gets its weights filled into
     `operator`, a module of the same structure.
     """
-    shipped = shipped_models()
+    shipped = {**shipped_models(), **coarse_models()}
     if not Path(path).exists() and str(path) in shipped:
         path = shipped[str(path)]
     path = Path(path)

@@ -60,9 +60,10 @@ class Model(eqx.Module):
 
     def physics_only(self) -> "Model":
         """The ablation without the operator."""
-        if self.physics is None:
+        alone = self.stepper.physics_alone
+        if alone is None:
             raise SplatopError(f"a '{self.spec.kind}' model has no physics to run alone")
-        return Model(self.spec.without_operator(), self.physics, self.record)
+        return Model(self.spec.without_operator(), alone, self.record)
 
     def at(self, points: Points | np.ndarray) -> "Model":
         """The same model of states `(C, P)` at other points of its shape, `(P, 2)`."""
@@ -126,11 +127,13 @@ class Model(eqx.Module):
         u, own = self._checked(u0), self.complete(coefficients)
         if self.stepper.scannable:
             return _jitted_rollout(self.stepper, u, own, steps)
-        states, changing = [], course(self.stepper, own, steps)
+        states, points = [], tuple(u.shape[1:])
+        changing = course(self.stepper, own, steps)
+        u = self.stepper.enter(u)
         for n in range(steps):
-            u = _jitted_step(self.stepper, u, {**own, **at_step(changing, n)})
+            u = _jitted_step(self.stepper.carried, u, {**own, **at_step(changing, n)})
             states.append(u)
-        return jnp.stack(states)
+        return jnp.stack([self.stepper.leave(u, points) for u in states])
 
     def _checked(self, u: GivenField) -> Array:
         u = jnp.asarray(u)

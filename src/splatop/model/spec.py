@@ -12,6 +12,8 @@ import numpy as np
 from jaxtyping import PRNGKeyArray
 
 from ..benchmarks import get_benchmark
+from ..coarse import CoarseStepper, CoarseTrajectories
+from ..data import Trajectories
 from ..description import build
 from ..domain import Domain
 from ..encoders import Encoder
@@ -20,7 +22,7 @@ from ..equation import Equation, parse_equation
 from ..errors import SplatopError, unknown_name
 from ..grid import Grid
 from ..numerics import Numerics, build_encoder, build_physics
-from ..operators import BASELINES, FNO, Conditioning, baseline
+from ..operators import BASELINES, FNO, Conditioning, Convolutions, baseline
 from ..operators.harmonic import HarmonicOperator
 from ..points import Layout, Points, layout_as_json, layout_from_json
 from ..spectral import Field
@@ -30,6 +32,11 @@ from ..surrogate import ScaledOperator, Surrogate
 KINDS = ("surrogate", "physics", *BASELINES)
 # What corrects the physics of a surrogate: our network, or one whose class has no registered name.
 FNO_OPERATOR, OWN_OPERATOR = "fno", "own"
+CONVOLUTIONS = "convolutions"
+# Where a coarse model gives its states.
+GRIDS = ("given", "coarse")
+# Networks of a surrogate that are built from its spec.
+NETWORKS = (FNO_OPERATOR, CONVOLUTIONS)
 
 
 @dataclass(frozen=True)
@@ -44,6 +51,10 @@ class ModelSpec:
     do not say, and is periodic unless a `domain` says what holds at its edges; `layout` tells where
     the points of states lie along each axis. Where training saw frames at uneven times, `intervals`
     are the shortest and the longest between them, and a network is conditioned on it.
+
+    A coarse model computes on `coarse` points per axis (none: on the states' own), takes `stride`
+    frames of its data in one step, which is `dt` long, and gives states on the grid that it was
+    `given`, or on its `coarse` one (`answers`).
     """
 
     kind: str
@@ -69,8 +80,15 @@ class ModelSpec:
     domain: Domain | None = None
     layout: Layout = ()
     intervals: tuple[float, ...] = ()  # shortest and longest, of frames that are not even
+    coarse: tuple[int, ...] = ()
+    stride: int = 1
+    answers: str = "given"
+    through_physics: bool = False
+    conserves: bool = False
 
     def __post_init__(self):
+        if self.answers not in GRIDS:
+            raise unknown_name("grid", self.answers, GRIDS)
         if not self.origin:
             object.__setattr__(self, "origin", (0.0,) * self.dims)
         if self.domain is not None and self.domain.all_periodic:
@@ -172,6 +190,16 @@ class ModelSpec:
             self, kind="physics", members=members, conditioned=False, operator=FNO_OPERATOR
         )
 
+    def view(self, trajectories: Trajectories) -> Trajectories:
+        """Trajectories as the model steps through them: every `stride`-th frame of those that have
+        them all, and on the coarse grid if that is where it answers."""
+        ratio = self.dt / trajectories.dt
+        stride = self.stride if self.stride > 1 and abs(ratio - self.stride) < 1e-6 * ratio else 1
+        points = self.coarse if self.coarse and self.answers == "coarse" else None
+        if stride == 1 and points is None:
+            return trajectories
+        return CoarseTrajectories(trajectories, points=points, stride=stride)
+
     def as_dict(self) -> dict[str, Any]:
         plain = asdict(replace(self, domain=None, layout=()))
         domain = None if self.domain is None else self.domain.as_dict()
@@ -261,7 +289,7 @@ def build_model(
     )
     if spec.kind == "physics":
         return physics
-    if (spec.operator != FNO_OPERATOR) != (operator is not None):
+    if (spec.operator not in NETWORKS) != (operator is not None):
         raise SplatopError(
             "expected the Python model that is this surrogate's operator, got none: pass one of "
             "the same structure, load(path, operator=...)"
@@ -269,8 +297,42 @@ def build_model(
             else "expected no operator for a surrogate with an FNO of its own, got "
             f"{type(operator).__name__}: leave it out"
         )
+    if spec.operator == CONVOLUTIONS:
+        operator = _convolutions(spec, key)
     network = _fno(spec, key, zero_projection=True) if operator is None else operator
-    return Surrogate(physics, network, zero, one, one, conditioning, spec.coupling)
+    return Surrogate(
+        physics,
+        network,
+        zero,
+        one,
+        one,
+        conditioning,
+        spec.coupling,
+        through_physics=spec.through_physics,
+        confined=bool(spec.coarse),
+        conserves=spec.conserves,
+    )
+
+
+def on_given_grid(stepper: Stepper, spec: ModelSpec) -> Stepper:
+    """A model's stepper as users meet it: one of a coarse grid takes states of any."""
+    return CoarseStepper(stepper, spec.coarse, spec.answers == "coarse") if spec.coarse else stepper
+
+
+def _convolutions(spec: ModelSpec, key: PRNGKeyArray) -> Convolutions:
+    if spec.domain is not None:
+        raise SplatopError(
+            "expected a periodic box for convolutions, which wrap around, got walls: use "
+            "network=fno"
+        )
+    return Convolutions(
+        spec.dims,
+        len(spec.fields),
+        hidden=spec.hidden,
+        blocks=spec.blocks,
+        conditions=len(spec.unknown) if spec.conditioned else 0,
+        key=key,
+    )
 
 
 def _fno(spec: ModelSpec, key: PRNGKeyArray, *, zero_projection: bool) -> FNO | HarmonicOperator:

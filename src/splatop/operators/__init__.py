@@ -4,6 +4,7 @@ from .baselines import BASELINES as BASELINES
 from .baselines import baseline as baseline
 from .baselines import parameter_count as parameter_count
 from .conditioning import Conditioning as Conditioning
+from .convolutions import Convolutions as Convolutions
 from .fno import FNO as FNO
 from .stepper import OperatorStepper as OperatorStepper
 from .stepper import apply_network as apply_network

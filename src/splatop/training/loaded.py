@@ -28,6 +28,8 @@ from ..domain import Domain
 from ..equation import Equation
 from ..grid import Grid
 from ..spectral import resample
+from ..stepper import Coefficients
+from ..tune import Tuned, choose_numerics
 from .settings import FULL, Settings
 
 # Data sets beyond this are written to disk and read window by window.
@@ -42,6 +44,8 @@ ROUGHEST = 4
 HELD_OUT_GENERATED = 3
 # As many trajectories at most decide on the operator.
 MOST_DECIDING = 4
+# Rounding moves the mean of float32 states by 1e-6 of their size; evolution by far more.
+_MEAN_MOVES = 1e-4
 # A coarse grid for a user's data keeps all but this part of its amplitude, and this many points
 # per kept mode: two to hold it, a third for its products.
 _COARSE_TAIL = 1e-4
@@ -65,6 +69,39 @@ class Loaded(abc.ABC):
     in_time: bool  # whether held-out data are later frames of the training trajectories themselves
     decides_on_reported: bool  # whether there are too few data to decide on others
 
+    coarse: tuple[int, ...] = ()  # points per axis of a coarse model's grid
+    reasons: tuple[str, ...] = ()  # what to say of the data's grid, beside the numerics' own
+
+    def tuned(self, equation: Equation, coefficients: Coefficients, frames: np.ndarray) -> Tuned:
+        """Numerics for what is known of the equation, by frames `(n, C, *N)` of the data."""
+        return choose_numerics(
+            equation,
+            coefficients,
+            frames,
+            lengths=self.grid.lengths,
+            dt=self.dt,
+            domain=self.domain,
+            layout=self.grid.layout,
+        )
+
+    def keeps_mean(self) -> bool:
+        """Whether the mean of every field stays what it is in each trajectory."""
+        if not self.domain.all_periodic:
+            return False
+        data = self.at(FULL)
+        for b in np.linspace(0, data.trajectories - 1, min(4, data.trajectories)).astype(int):
+            frames = data.window(int(b), 0, data.frames).astype(float)
+            space = tuple(range(2, frames.ndim))
+            means = frames.mean(axis=space)
+            if np.abs(means - means[0]).max() > _MEAN_MOVES * max(frames.std(), 1e-30):
+                return False
+        return True
+
+    @property
+    def given_grid(self) -> Grid:
+        """The grid of the data that the model was given."""
+        return self.grid
+
     @abc.abstractmethod
     def deciding(self, points: int) -> Trajectories:
         """What decides whether an operator is kept, on the grid of `points`."""
@@ -80,6 +117,11 @@ class Loaded(abc.ABC):
     @abc.abstractmethod
     def points_at(self, points: int) -> tuple[int, ...]:
         """The points per axis of that grid."""
+
+    def observed(self, points: int) -> Trajectories:
+        """What unknown coefficients are identified from: the training data about as `at` has them,
+        and of a coarse problem the fine ones."""
+        return self.at(points)
 
     @abc.abstractmethod
     def store(self, points: int) -> None:

@@ -204,10 +204,10 @@ def _coefficients(data: Trajectories, session: Session, most: int) -> list[Coeff
         found = identify_trajectories(
             known,
             None,
-            part(data, slice(0, count), which="some"),
+            part(data.observed, slice(0, count), which="some"),
             unknown=spec.unknown,
             known={k: v for k, v in spec.coefficients.items() if k in known.coefficient_names},
-            frames=min(settings.calibration_frames, data.frames),
+            frames=min(settings.calibration_frames, data.observed.frames),
         )
         own = {name: [one.estimates[name] for one in found] for name in spec.unknown}
     else:

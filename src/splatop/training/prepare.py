@@ -16,14 +16,14 @@ from ..encoders import Encoder
 from ..equation import Equation
 from ..errors import SplatopError
 from ..identify import identify_trajectories
-from ..model import FNO_OPERATOR, OWN_OPERATOR, ModelSpec, build_model
+from ..model import CONVOLUTIONS, OWN_OPERATOR, ModelSpec, build_model
 from ..numerics import Numerics, build_encoder, paper_numerics
 from ..operators import Conditioning, apply_network
+from ..operators.convolutions import REACH
 from ..points import Points
 from ..registry import name_of
 from ..spectral import Field
 from ..stepper import INTERVAL, Stepper
-from ..tune import choose_numerics
 from .loaded import Loaded
 from .settings import Settings
 
@@ -123,16 +123,8 @@ def prepare(
             numerics = paper_numerics(get_benchmark(loaded.benchmark))
             reasons = ("numerics: the paper's published settings",)
         else:
-            tuned = choose_numerics(
-                known,
-                {**typical, **moments},
-                frames,
-                lengths=loaded.grid.lengths,
-                dt=loaded.dt,
-                domain=loaded.domain,
-                layout=loaded.grid.layout,
-            )
-            numerics, reasons = tuned.numerics, tuned.reasons
+            tuned = loaded.tuned(known, {**typical, **moments}, frames)
+            numerics, reasons = tuned.numerics, (*loaded.reasons, *tuned.reasons)
         numerics = settings.refine(numerics, loaded.grid.dims)
         if encoder is not None:
             name = name_of(type(encoder)) or ""
@@ -162,12 +154,19 @@ def prepare(
         modes=settings.modes,
         blocks=settings.blocks,
         tenfold=settings.tenfold,
-        operator=FNO_OPERATOR if operator is None else name_of(type(operator)) or OWN_OPERATOR,
+        operator=(
+            settings.network if operator is None else name_of(type(operator)) or OWN_OPERATOR
+        ),
         origin=loaded.grid.origin,
         terms=loaded.terms,
         domain=loaded.domain,
         layout=loaded.grid.layout,
         intervals=_intervals(loaded, settings, operator),
+        coarse=loaded.coarse,
+        stride=settings.stride,
+        answers=settings.answers,
+        through_physics=settings.through_physics,
+        conserves=settings.is_coarse and loaded.keeps_mean(),
     )
     return Prepared(
         spec,
@@ -210,6 +209,14 @@ def _check_modes(loaded: Loaded, settings: Settings) -> None:
                 f"too few points for the model's harmonics: {wanted} (modes={settings.modes} "
                 f"squared) need at least {2 * wanted}, got {held}: use fewer modes "
                 f"(modes={int((held / 2) ** 0.5)}), or more points"
+            )
+        return
+    if settings.model == "surrogate" and settings.network == CONVOLUTIONS:
+        reach, fewest = REACH[loaded.grid.dims], min(loaded.grid.points)
+        if fewest < reach:
+            raise SplatopError(
+                f"grid coarser than the network's reach: its convolutions span {reach} points, got "
+                f"{fewest}: use a finer grid, or network=fno"
             )
         return
     for points, _ in settings.phases:
@@ -282,7 +289,7 @@ def _identify(
 ) -> tuple[dict[str, float], dict[str, tuple[float, ...]], dict[str, float | None]]:
     """Unknown coefficients: those shared by all trajectories, those of each by itself, and how far
     the 95 % interval of one trajectory reaches to each side."""
-    data = loaded.at(settings.phases[0][0])
+    data = loaded.observed(settings.phases[0][0])
     # The paper's benchmarks are identified from as few frames as it takes; others from what is
     # worth its time.
     frames = None

@@ -10,10 +10,12 @@ from typing import Any
 import numpy as np
 
 from ..benchmarks import get_benchmark
+from ..coarse.projection import check_stride
 from ..data import ArrayTrajectories, Trajectories, in_memory, open_trajectories, split
 from ..description import build
 from ..equation import Equation, parse_equation, split_coefficients
 from ..errors import SplatopError
+from .coarse import CoarseProblem
 from .loaded import FileProblem, GeneratedProblem, Loaded
 from .settings import Settings
 
@@ -74,6 +76,10 @@ class Problem:
 
     def load(self, settings: Settings, scratch: Path) -> "Loaded":
         """Make the training data available; what does not fit memory goes to `scratch`."""
+        loaded = self._loaded(settings, scratch)
+        return CoarseProblem(loaded, settings) if settings.is_coarse else loaded
+
+    def _loaded(self, settings: Settings, scratch: Path) -> "Loaded":
         if self.benchmark is not None:
             return GeneratedProblem(get_benchmark(self.benchmark), settings, scratch)
         assert self.data is not None
@@ -120,8 +126,9 @@ def _load_data(problem: Problem, data: Trajectories, settings: Settings) -> File
     data.check_clock(equation)
     known, _ = split_coefficients(equation, problem.coefficients)
     parts = split(in_memory(data), problem.hold_out)
-    frames = parts.training.frames
-    if frames <= settings.horizon and settings.model != "physics":
+    check_stride(settings.stride, parts.training)
+    frames = (parts.training.frames - 1) // settings.stride + 1
+    if frames <= settings.fitting(frames).horizon and settings.model != "physics":
         raise SplatopError(
             f"expected trajectories of more than {settings.horizon} frames, which is what the "
             f"rollouts of training need, got {frames} in {parts.training.source}: give longer "

@@ -8,6 +8,7 @@ from dataclasses import asdict, dataclass, fields, replace
 from typing import Any
 
 from ..errors import SplatopError, unknown_name
+from ..model import CONVOLUTIONS, FNO_OPERATOR, GRIDS, NETWORKS
 from ..numerics import Numerics
 from .losses import RECONSTRUCTIONS
 
@@ -50,7 +51,13 @@ class Settings:
     hold_geometry: bool | None = None
     drop_terms: tuple[str, ...] = ()
 
+    # A coarse model: points divided by `coarse`, `stride` frames in one step.
+    coarse: int | None = None
+    stride: int = 1
+    answers: str = "given"  # the grid of its states: the one given, or the coarse one
+
     # Neural operator.
+    network: str = FNO_OPERATOR
     coupling: str = "parallel"
     hidden: int = 6
     modes: int = 10
@@ -78,6 +85,9 @@ class Settings:
     phases: tuple[tuple[int, int], ...] = ((64, 280), (FULL, 20))
     batch: int = 20
     horizon: int = 5
+    growing: bool = False  # rollouts of 1, 2, 4, ... steps up to the horizon, one after the other
+    noise: float = 0.0  # on the first state of a rollout, in standard deviations of the data
+    through_physics: bool = False  # whether gradients pass through Φ from step to step
     rate: float | None = None
     warmup: int = 30
     clip: float | None = 1.0
@@ -99,12 +109,41 @@ class Settings:
             )
         if self.numerics not in ("auto", "paper"):
             raise unknown_name("numerics", self.numerics, ("auto", "paper"))
+        if self.answers not in GRIDS:
+            raise unknown_name("grid", self.answers, GRIDS)
+        if self.network not in NETWORKS:
+            raise unknown_name("network", self.network, NETWORKS)
+        if not 0 <= self.noise < math.inf:
+            raise SplatopError(f"expected noise of at least 0, got {self.noise}")
+        if self.stride < 1:
+            raise SplatopError(f"expected a stride of at least one frame, got {self.stride}")
         if self.reconstruction not in RECONSTRUCTIONS:
             raise unknown_name("reconstruction", self.reconstruction, RECONSTRUCTIONS)
 
     @property
     def steps(self) -> int:
         return sum(steps for _, steps in self.phases)
+
+    @property
+    def is_coarse(self) -> bool:
+        """Whether the model has fewer points or longer steps than its data."""
+        return self.coarse is not None or self.stride > 1
+
+    @property
+    def horizons(self) -> tuple[int, ...]:
+        """The rollout lengths of the loss, one after the other."""
+        if not self.growing:
+            return (self.horizon,)
+        return (
+            *(2**i for i in range(self.horizon.bit_length()) if 2**i < self.horizon),
+            self.horizon,
+        )
+
+    def fitting(self, frames: int) -> "Settings":
+        """With growing rollouts no longer than trajectories of so many frames."""
+        if not self.growing or self.horizon < frames or frames < 2:
+            return self
+        return replace(self, horizon=frames - 1)
 
     @property
     def peak_rate(self) -> float:
@@ -114,7 +153,12 @@ class Settings:
         wider = max(1.0, self.hidden / RATED_CHANNELS)
         if self.tenfold:  # ten times the parameters are about three times the channels
             wider = 3.0
-        return (CONVOLUTIONAL_RATE if self.model in ("unet", "resnet") else RATE) / wider
+        convolutional = self.model in ("unet", "resnet") or self.network == CONVOLUTIONS
+        if convolutional:
+            return (
+                CONVOLUTIONAL_RATE if self.network == CONVOLUTIONS else CONVOLUTIONAL_RATE / wider
+            )
+        return RATE / wider
 
     @property
     def members(self) -> int:
@@ -193,6 +237,21 @@ PRESETS: dict[str, Settings] = {
     ),
 }
 
+# What a coarse model changes in a preset: a network for what a coarse physics lacks, trained by
+# rollouts through the physics that grow, with noise that keeps long ones stable.
+COARSE: dict[str, Any] = {
+    "network": CONVOLUTIONS,
+    "hidden": 32,
+    "blocks": 4,
+    "horizon": 16,
+    "growing": True,
+    "noise": 1e-3,
+    "through_physics": True,
+    "batch": 32,
+    "phases": ((FULL, 3_000),),
+}
+COARSE_SMOKE: dict[str, Any] = {**COARSE, "horizon": 2, "batch": 8, "phases": ((FULL, 40),)}
+
 # The paper's settings that differ by benchmark: 3D (40 epochs, batches of 8 and 12), and the
 # unknown coefficients (100 epochs, batch 64).
 PAPER_BY_BENCHMARK: dict[str, dict[str, Any]] = {
@@ -218,6 +277,20 @@ def preset(name: str, benchmark: str | None = None) -> Settings:
         "smoke": SMOKE_BY_BENCHMARK,
     }[name]
     return replace(PRESETS[name], **by_benchmark.get(benchmark or "", {}))
+
+
+def coarser(
+    settings: Settings, *, factor: int | None, stride: int = 1, answers: str = "given"
+) -> Settings:
+    """Settings for a model that computes on fewer points, or takes several frames in one step."""
+    if factor is None and stride == 1:
+        if answers != "given":
+            raise SplatopError("expected a coarse grid to answer on, got none: give coarse as well")
+        return settings
+    if settings.numerics == "paper":
+        raise SplatopError("expected preset fast or smoke for a coarse model, got the paper's")
+    changes = COARSE_SMOKE if settings.preset == "smoke" else COARSE
+    return replace(settings, **changes, coarse=factor, stride=stride, answers=answers)
 
 
 def parse_overrides(cls: type, overrides: Mapping[str, str]) -> dict[str, Any]:

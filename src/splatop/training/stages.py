@@ -150,30 +150,34 @@ def train_operator(stepper: Any, session: Session) -> Any:
         stepper = eqx.tree_at(lambda s: s.scale, stepper, scale)
     # What the plain loss is at the start on typical data.
     typical_loss = float(jnp.mean(stepper.loss_unit**2)) if settings.residual_scaling else 0.0
-    samplers: dict[int, list[WindowSampler]] = {}
+    samplers: dict[tuple[int, int], list[WindowSampler]] = {}
 
-    def samplers_at(points: int) -> list[WindowSampler]:
+    def samplers_at(points: int, horizon: int) -> list[WindowSampler]:
         """One of each member."""
-        if points not in samplers:
+        if (points, horizon) not in samplers:
             samplers.clear()  # one grid's data at a time
-            samplers[points] = [
+            samplers[points, horizon] = [
                 WindowSampler(
-                    loaded.at(points), batch=settings.batch, frames=settings.horizon + 1, seed=seed
+                    loaded.at(points), batch=settings.batch, frames=horizon + 1, seed=seed
                 )
                 for seed in settings.member_seeds
             ]
-        return samplers[points]
+        return samplers[points, horizon]
 
     def stream(sampler: WindowSampler, first: int, stop: int) -> Iterator[Any]:
-        for batch in sampler.prefetch(first, stop):
+        for step, batch in zip(range(first, stop), sampler.prefetch(first, stop), strict=False):
+            windows = batch.windows
+            if settings.noise:
+                windows = _noisy(windows, settings.noise, prepared.spread, (sampler.seed, step))
             when = sampler.trajectories.all_when(batch.pairs[:, 1], sampler.frames)
-            yield batch.windows, {**prepared.coefficients_of(batch.pairs[:, 0]), **when}
+            yield windows, {**prepared.coefficients_of(batch.pairs[:, 0]), **when}
 
     def batches(first: int, stop: int) -> Iterator[Any]:
-        for points, begin, end in _phase_ranges(settings):
+        for points, horizon, begin, end in _phase_ranges(settings):
             begin, end = max(begin, first), min(end, stop)
             if begin < end:
-                yield from _together([stream(s, begin, end) for s in samplers_at(points)])
+                several = samplers_at(points, horizon)
+                yield from _together([stream(s, begin, end) for s in several])
 
     def loss(model, batch):
         return batch_rollout_loss(model, *batch, scale=model.loss_unit)
@@ -181,8 +185,8 @@ def train_operator(stepper: Any, session: Session) -> Any:
     schedule = warmup_cosine(settings.peak_rate, warmup=settings.warmup, steps=settings.steps)
 
     def describe(step: int) -> str:
-        points = next(p for p, begin, end in _phase_ranges(settings) if begin <= step < end)
-        return f"of windows {samplers_at(points)[0].pairs(step).tolist()} (trajectory, start)"
+        place = next(p for *p, begin, end in _phase_ranges(settings) if begin <= step < end)
+        return f"of windows {samplers_at(*place)[0].pairs(step).tolist()} (trajectory, start)"
 
     stage = Stage(
         "operator",
@@ -206,12 +210,26 @@ def _optimiser(inner: optax.GradientTransformation, clip: float | None):
     return inner if clip is None else optax.chain(optax.clip_by_global_norm(clip), inner)
 
 
-def _phase_ranges(settings: Settings) -> Iterator[tuple[int, int, int]]:
-    """(points, first step, step after the last) of each phase."""
+def _phase_ranges(settings: Settings) -> Iterator[tuple[int, int, int, int]]:
+    """(points, horizon, first step, step after the last) of each phase, and of each rollout length
+    within it: as many steps of one as of another."""
     begin = 0
     for points, steps in settings.phases:
-        yield points, begin, begin + steps
-        begin += steps
+        horizons = settings.horizons
+        ends = [begin + steps * (i + 1) // len(horizons) for i in range(len(horizons))]
+        for horizon, end in zip(horizons, ends, strict=True):
+            yield points, horizon, begin, end
+            begin = end
+
+
+def _noisy(
+    windows: np.ndarray, noise: float, spread: tuple[float, ...], seed: tuple[int, int]
+) -> np.ndarray:
+    """Windows whose first state has noise, of so many standard deviations of the data."""
+    rng = np.random.default_rng([*seed, 2])
+    size = noise * np.asarray(spread, np.float32).reshape(-1, *(1,) * (windows.ndim - 3))
+    added = size * rng.standard_normal(windows[:, 0].shape, np.float32)
+    return np.concatenate([(windows[:, 0] + added)[:, None], windows[:, 1:]], axis=1)
 
 
 def _measured_residual(physics: Physics, data: Trajectories, session: Session) -> jax.Array:

@@ -12,7 +12,7 @@ from ..description import describe
 from ..encoders import Encoder
 from ..ensemble import Ensemble, stack
 from ..errors import SplatopError
-from ..model import Model, save_model
+from ..model import FNO_OPERATOR, Model, on_given_grid, save_model
 from ..spectral import Field
 from ..stepper import Stepper
 from ..threads import one_blas_thread
@@ -63,7 +63,13 @@ def train(
             held = claim(folder, asked, resume=resume)
             loaded = problem.load(settings, folder)
             if held is None:
-                prepared = prepare(loaded, settings, say, operator=operator, encoder=encoder)
+                prepared = prepare(
+                    loaded,
+                    settings.fitting(loaded.size[1]),
+                    say,
+                    operator=operator,
+                    encoder=encoder,
+                )
                 held = {"version": __version__, **asked, "prepared": prepared.as_dict()}
                 write_json(folder / CONFIG, held)
             else:
@@ -83,6 +89,7 @@ def train(
         ]
         # Of an ensemble every array has the member as its first axis.
         stepper = fresh[0] if len(fresh) == 1 else stack(fresh)
+        settings = settings.fitting(loaded.size[1])
         session = Session(loaded, prepared, settings, folder, report, say)
         clock = _Clock(folder / "timing.json")
         clock.add("preparation", time.monotonic() - started)
@@ -93,6 +100,7 @@ def train(
             with clock.measuring("operator"):
                 stepper = train_operator(stepper, session)
         count, spec = settings.members, replace(prepared.spec, members=settings.members)
+        stepper = on_given_grid(stepper, spec)
         finished, physics, decision = _finished(stepper, count), None, None
         if prepared.spec.kind == "surrogate":
             physics, alike = _physics(stepper, count)
@@ -121,10 +129,10 @@ def train(
             "numerics": list(prepared.reasons),
             "trajectories": trajectories,
             "frames": frames,
-            "points": list(loaded.grid.points),
+            "points": list(loaded.given_grid.points),
             "seed": list(settings.member_seeds) if count > 1 else settings.seed,
             "calibration_frames": settings.calibration_frames,
-            "operator": settings.model if operator is None else type(operator).__name__,
+            "operator": _operator_name(settings, operator),
         }
         if count > 1:
             record["members_with_operator"] = count if record["operator_earned_its_place"] else 0
@@ -145,8 +153,14 @@ def _finished(stepper: Any, members: int) -> Stepper:
 def _physics(stepper: Any, members: int) -> tuple[Stepper, int]:
     """The physics of a surrogate and how many it is: members with one lattice have the same."""
     if members == 1 or learned_encoder(stepper) is None:
-        return stepper.physics, 1
-    return Ensemble(stepper.physics, members), members
+        return stepper.physics_alone, 1
+    return Ensemble(stepper.physics_alone, members), members
+
+
+def _operator_name(settings: Settings, operator: Any) -> str:
+    if operator is not None:
+        return type(operator).__name__
+    return settings.model if settings.network == FNO_OPERATOR else settings.network
 
 
 class _Clock:

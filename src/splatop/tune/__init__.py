@@ -10,6 +10,7 @@ from ..points import Layout, Points
 from ..stepper import Coefficients
 from ..threads import one_blas_thread
 from .between_walls import choose_between_walls
+from .coarse import choose_coarse as choose_coarse
 from .rings import WIDEST as WIDEST
 from .rings import choose_on_rings
 from .tuned import DERIVATIVE_TOLERANCE as DERIVATIVE_TOLERANCE

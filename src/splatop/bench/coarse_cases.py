@@ -1,0 +1,205 @@
+"""The problems that coarse models ship for: how their data are made, and the solver beside them.
+
+exponax makes the data and is the solver that a model is up against, so that neither is our own.
+"""
+
+import functools
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass, field, replace
+
+import equinox as eqx
+import jax
+import jax.numpy as jnp
+import numpy as np
+from jaxtyping import Array, Float
+
+from ..benchmarks import get_benchmark
+from ..coarse import truncate
+from ..data import reference_stepper
+from ..data.reference import initial_state
+from ..evaluate.chaos import horizon, mean_errors
+from ..spectral import resample
+from ..stepper import Stepper
+
+Step = Callable[[Float[Array, "C *N"]], Float[Array, "C *N"]]
+
+
+@dataclass(frozen=True)
+class CoarseCase:
+    """A problem on a periodic box, its solver and its protocol.
+
+    `solver(points, dt)` is one step of exponax. `warmup` frames from random states come before the
+    first that counts. `coarse` and `stride` are what the shipped model computes with. A chaotic
+    problem is judged by its horizon in frames, any other by its mean relative error over `judged`
+    frames. `grids` and `steps` (points, and frames in one step) are what is tried of the solver.
+    """
+
+    name: str
+    equation: str
+    fields: tuple[str, ...]
+    dims: int
+    length: float
+    points: int
+    dt: float
+    coarse: int
+    stride: int
+    solver: Callable[[int, float], Step]
+    initial: Callable[[Array, int], Array]
+    chaotic: bool
+    frames: int
+    grids: tuple[int, ...]
+    steps: tuple[int, ...]
+    warmup: int = 0
+    substeps: int = 1  # of the solver, for a frame of the reference
+    trajectories: int = 88
+    held_out: int = 17
+    judged: int = 200
+    settings: Mapping[str, str] = field(default_factory=dict)
+
+    def reference(self, count: int, *, seed: int, frames: int) -> np.ndarray:
+        """Trajectories `(count, frames, C, *N)` on the fine grid."""
+        step = self.solver(self.points, self.dt / self.substeps)
+
+        def frame(u, _):
+            for _ in range(self.substeps):
+                u = step(u)
+            return u, u
+
+        @jax.jit
+        def run(u):
+            u = jax.lax.scan(lambda v, _: (frame(v, None)[0], None), u, length=self.warmup)[0]
+            return jnp.concatenate([u[None], jax.lax.scan(frame, u, length=frames - 1)[1]])
+
+        keys = jax.random.split(jax.random.key(seed), count)
+        return np.stack([np.asarray(run(self.initial(key, self.points))) for key in keys])
+
+    def score(self, roll: "Rollout", truth: np.ndarray) -> float:
+        """How good rollouts of `truth` `(B, T, C, *N)` are, the larger the better: the horizon in
+        frames, or the mean relative error with its sign turned."""
+        made = roll.frames(truth)
+        true = truth[:, roll.stride : (made.shape[1] * roll.stride) + 1 : roll.stride]
+        if self.chaotic:
+            return horizon(mean_errors(made, true), float(truth.std()), stride=roll.stride)
+        axes = tuple(range(2, true.ndim))
+        with np.errstate(all="ignore"):
+            error = np.sqrt(np.sum((made - true) ** 2, axis=axes) / np.sum(true**2, axis=axes))
+        return -float(np.nan_to_num(np.mean(error), nan=np.inf))
+
+    def solvers(self) -> Iterator["Rollout"]:
+        """The solver on every grid and with every step that is tried, the cheapest first."""
+
+        def cost(candidate: tuple[int, int]) -> float:
+            points, stride = candidate
+            return points**self.dims * np.log2(points) / stride
+
+        for points, stride in sorted(((p, s) for p in self.grids for s in self.steps), key=cost):
+            yield Rollout(self.solver(points, self.dt * stride), (points,) * self.dims, stride)
+
+    def matching_solver(self, score: float, truth: np.ndarray) -> "Rollout | None":
+        """The cheapest solver, of the coarsest grid and longest step, that is no worse."""
+        return next((s for s in self.solvers() if self.score(s, truth) >= score), None)
+
+
+@dataclass(frozen=True)
+class Rollout:
+    """A step, the grid that it is on, and how many frames it takes."""
+
+    step: Step
+    points: tuple[int, ...]
+    stride: int
+
+    def states(self, u: Array, steps: int) -> Array:
+        """The states that follow `u`, all on the step's own grid, in one compiled loop."""
+
+        def advance(v, _):
+            v = self.step(v)
+            return v, v
+
+        return jax.lax.scan(advance, u, length=steps)[1]
+
+    def frames(self, truth: np.ndarray) -> np.ndarray:
+        """Rollouts from the first frame of each trajectory, on the fine grid."""
+        fine, steps = truth.shape[3:], (truth.shape[1] - 1) // self.stride
+
+        @eqx.filter_jit
+        def one(u):
+            start = u if self.points == fine else truncate(u, self.points)
+            states = self.states(start, steps)
+            return jax.vmap(lambda v: resample(v, fine))(states)
+
+        return np.stack([np.asarray(one(jnp.asarray(t[0]))) for t in truth])
+
+
+def of_stepper(stepper: Stepper, coefficients: Mapping, points: tuple[int, ...], stride: int):
+    """A model in the coarse space that it computes in."""
+    carried = stepper.carried
+    return Rollout(lambda u: carried(u, coefficients), points, stride)
+
+
+def _ks(points: int, dt: float) -> Step:
+    import exponax
+
+    return exponax.stepper.KuramotoSivashinskyConservative(1, 60.0, points, dt, order=4)
+
+
+def _rough(key: Array, points: int) -> Array:
+    noise = 0.5 * jax.random.normal(key, (1, points))
+    return noise - jnp.mean(noise)
+
+
+def _burgers(points: int, dt: float) -> Step:
+    benchmark = replace(get_benchmark("burgers2d").with_points(points), dt=dt)
+    stepper, values = reference_stepper(benchmark), dict(benchmark.coefficients)
+    return lambda u: stepper(u, values)
+
+
+def _series(key: Array, points: int) -> Array:
+    return initial_state(get_benchmark("burgers2d").with_points(points), key)
+
+
+@functools.cache
+def cases() -> dict[str, CoarseCase]:
+    """By the short name that stands in the keys of `splatop bench`."""
+    burgers = get_benchmark("burgers2d")
+    return {
+        "ks": CoarseCase(
+            name="kuramoto_sivashinsky",
+            equation="dt(u) = -u*dx(u) - lap(u) - bilap(u)",
+            fields=("u",),
+            dims=1,
+            length=60.0,
+            points=128,
+            dt=0.2,
+            coarse=4,
+            stride=4,
+            solver=_ks,
+            initial=_rough,
+            chaotic=True,
+            frames=600,
+            grids=(32, 40, 48, 56, 64, 72, 80, 96, 128),
+            steps=(1, 2, 4, 6, 8),
+            warmup=200,
+            substeps=2,
+            settings={"phases": "0:6000"},
+        ),
+        "burgers2d": CoarseCase(
+            name="burgers2d",
+            equation=burgers.equation_text,
+            fields=burgers.fields,
+            dims=2,
+            length=1.0,
+            points=burgers.points,
+            dt=burgers.dt,
+            coarse=4,
+            stride=4,
+            solver=_burgers,
+            initial=_series,
+            chaotic=False,
+            frames=201,
+            grids=(32, 40, 48, 64, 80, 96, 128, 160),
+            steps=(1, 2, 4, 8, 16),
+            trajectories=40,
+            held_out=6,
+            settings={"phases": "0:1500"},
+        ),
+    }

@@ -1,0 +1,65 @@
+"""A stepper of a coarse grid, seen from the user's own."""
+
+from typing import Any
+
+import equinox as eqx
+
+from ..spectral import Field, resample
+from ..stepper import Coefficients, Stepper
+from .projection import Other, truncate
+
+
+class CoarseStepper(Stepper):
+    """Projects a state into the coarse space, steps there, and evaluates the result on the state's
+    own grid, or with `stays` on the coarse one.
+
+    A rollout stays in the coarse space from its first step to its last (`stepper.rollout`), which
+    changes nothing: what comes out of the space is in it.
+    """
+
+    coarse: Stepper
+    points: tuple[int, ...] = eqx.field(static=True)
+    stays: bool = eqx.field(static=True, default=False)
+
+    def __call__(self, u: Field, coefficients: Coefficients) -> Other:
+        return self.leave(self.coarse(self.enter(u), coefficients), tuple(u.shape[1:]))
+
+    def enter(self, u: Field) -> Other:
+        return truncate(u, self.points)
+
+    def leave(self, state: Field, points: tuple[int, ...]) -> Other:
+        return state if self.stays else resample(state, points)
+
+    @property
+    def carried(self) -> Stepper:
+        return self.coarse
+
+    @property
+    def interval(self) -> float | None:
+        return self.coarse.interval
+
+    @property
+    def autonomous(self) -> bool:
+        return self.coarse.autonomous
+
+    @property
+    def scannable(self) -> bool:
+        return self.coarse.scannable
+
+    @property
+    def light_gradient(self) -> bool:
+        return self.coarse.light_gradient
+
+    @property
+    def embedded(self) -> Any:
+        return self.coarse.embedded
+
+    @property
+    def physics_alone(self) -> Stepper | None:
+        physics = self.coarse.embedded
+        return None if physics is None else CoarseStepper(physics, self.points, self.stays)
+
+    @property
+    def network(self) -> Any:
+        """The network inside, whose parameters are counted."""
+        return getattr(self.coarse, "network", None)

@@ -1,0 +1,71 @@
+"""A small convolutional network: what a coarse physics lacks is local, and the same everywhere."""
+
+import equinox as eqx
+import jax
+import jax.numpy as jnp
+from jaxtyping import Array, Float, PRNGKeyArray
+
+from ..encoders.unet import PeriodicConv
+from ..errors import SplatopError
+from ..spectral import Field
+
+# Points that a kernel spans along each axis, by the number of axes: further in 1D, where it is
+# cheap.
+REACH = {1: 7, 2: 5, 3: 3}
+
+
+class Convolutions(eqx.Module):
+    """`blocks` periodic convolutions of `hidden` channels with GELUs between, `u -> correction`.
+
+    Each is one GEMM, which compiled loops run as fast as anything else. The last one starts at
+    zero, so that an untrained network changes nothing. Numbers that it is conditioned on are
+    further channels that are the same everywhere.
+    """
+
+    layers: tuple[PeriodicConv, ...]
+    reach: int = eqx.field(static=True)
+
+    def __init__(
+        self,
+        dims: int,
+        channels: int,
+        *,
+        hidden: int = 32,
+        blocks: int = 4,
+        conditions: int = 0,
+        reach: int | None = None,
+        key: PRNGKeyArray,
+    ):
+        if blocks < 2:
+            raise SplatopError(f"expected at least two layers of convolutions, got {blocks}")
+        self.reach = REACH[dims] if reach is None else reach
+        widths = (channels + conditions, *(hidden,) * (blocks - 1), channels)
+        layers = [
+            PeriodicConv(dims, source, target, self.reach, 1, key=own)
+            for source, target, own in zip(
+                widths, widths[1:], jax.random.split(key, blocks), strict=False
+            )
+        ]
+        layers[-1] = eqx.tree_at(
+            lambda c: (c.weight, c.bias), layers[-1], replace_fn=lambda w: 0.0 * w
+        )
+        self.layers = tuple(layers)
+
+    def __call__(self, u: Field, condition: Float[Array, " P"] | None = None) -> Field:
+        *hidden, last = self.layers
+        if condition is not None:
+            ones = (1,) * (u.ndim - 1)
+            even = jnp.broadcast_to(condition.reshape(-1, *ones), (condition.size, *u.shape[1:]))
+            u = jnp.concatenate([u, even.astype(u.dtype)])
+        for layer in hidden:
+            u = jax.nn.gelu(layer(u))
+        return last(u)
+
+    @property
+    def scannable(self) -> bool:
+        return True
+
+    @property
+    def light_gradient(self) -> bool:
+        """Along one axis the fields of a whole rollout fit the memory of any machine."""
+        return self.layers[0].weight.ndim == 3

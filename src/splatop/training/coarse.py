@@ -1,0 +1,124 @@
+"""A problem seen by a coarse model: its data projected to fewer points, and fewer frames."""
+
+from functools import cached_property
+
+import jax.numpy as jnp
+import numpy as np
+
+from ..coarse import CoarseTrajectories, coarse_points, truncated_frames
+from ..coarse.projection import check_stride
+from ..data import Trajectories, in_memory
+from ..equation import Equation
+from ..errors import SplatopError
+from ..grid import Grid
+from ..spectral import resample
+from ..stepper import Coefficients, of_frame
+from ..tune import Tuned, choose_coarse
+from .loaded import Loaded
+from .settings import FULL, Settings
+
+# States from which a step of the physics is compared with the data.
+SAMPLED_PAIRS = 16
+# What a coarse grid leaves out beyond this part of the amplitude is said to be lost.
+LOST_AMPLITUDE = 0.01
+
+
+class CoarseProblem(Loaded):
+    """The problem `fine` on fewer points and with every `stride`-th of its frames.
+
+    Coefficients are identified from the fine data, and the model is reported on the fine grid,
+    unless it answers on its own.
+    """
+
+    def __init__(self, fine: Loaded, settings: Settings):
+        if settings.coarse is not None and not fine.domain.all_periodic:
+            raise SplatopError(
+                "expected a periodic box for a coarser grid, got walls: leave out coarse, which "
+                "there is the number of Gaussians (anchors), and give a stride alone"
+            )
+        self.fine, self.stride = fine, settings.stride
+        self.answers = settings.answers
+        self.equation, self.equation_text, self.terms = (
+            fine.equation,
+            fine.equation_text,
+            fine.terms,
+        )
+        self.known, self.unknown, self.benchmark = fine.known, fine.unknown, fine.benchmark
+        self.domain, self.in_time = fine.domain, fine.in_time
+        self.decides_on_reported = fine.decides_on_reported
+        self._points = (
+            None if settings.coarse is None else coarse_points(fine.grid, settings.coarse)
+        )
+        held = self._seen(fine.at(FULL))
+        self._training = in_memory(held)
+        self.grid, self.dt = held.grid, held.dt
+        self.size = held.trajectories, held.frames
+        self.coarse, self.reasons = self._points or (), self._reasons()
+
+    def _reasons(self) -> tuple[str, ...]:
+        said = f"one step takes {self.stride} frame{'s' if self.stride > 1 else ''} of the data"
+        if self._points is None:
+            return (f"coarse: {said}",)
+        fine, coarse = self.fine.sample_frames(), self.sample_frames()
+        there = [resample(jnp.asarray(frame), self.fine.grid.points) for frame in coarse]
+        about = fine - fine.mean(axis=(0, *range(2, fine.ndim)), keepdims=True)
+        lost = float(np.sqrt(np.mean((np.stack(there) - fine) ** 2) / np.mean(about**2)))
+        sizes = [" x ".join(map(str, n)) for n in (self._points, self.fine.grid.points)]
+        warning = "; the rest is lost to this model" if lost > LOST_AMPLITUDE else ""
+        return (
+            f"coarse: {sizes[0]} of {sizes[1]} points hold all but {lost:.1e} of the amplitude"
+            f"{warning}; {said}",
+        )
+
+    def tuned(self, equation: Equation, coefficients: Coefficients, frames: np.ndarray) -> Tuned:
+        if self._points is None:
+            return super().tuned(equation, coefficients, frames)
+        data = self._training
+        which = np.linspace(0, data.trajectories - 1, SAMPLED_PAIRS).astype(int)
+        starts = np.linspace(0, data.frames - 2, SAMPLED_PAIRS).astype(int)
+        pairs = data.windows(np.stack([which, starts], axis=1), 2)
+        return choose_coarse(
+            equation,
+            of_frame(coefficients, 0),
+            pairs[:, 0],
+            pairs[:, 1],
+            lengths=self.grid.lengths,
+            dt=self.dt,
+        )
+
+    def _seen(self, data: Trajectories, *, projected: bool = True) -> Trajectories:
+        check_stride(self.stride, data)
+        points = self._points if projected else None
+        seen = CoarseTrajectories(data, points=points, stride=self.stride)
+        seen.attributes = dict(data.attributes)
+        return seen
+
+    @property
+    def given_grid(self) -> Grid:
+        return self.fine.grid
+
+    def deciding(self, points: int) -> Trajectories:
+        return self._seen(self.fine.deciding(FULL))
+
+    def reported(self) -> Trajectories:
+        return self._reported
+
+    @cached_property
+    def _reported(self) -> Trajectories:
+        return self._seen(self.fine.reported(), projected=self.answers == "coarse")
+
+    def at(self, points: int) -> Trajectories:
+        return self._training
+
+    def observed(self, points: int) -> Trajectories:
+        return self.fine.at(FULL)
+
+    def points_at(self, points: int) -> tuple[int, ...]:
+        return self.grid.points
+
+    def store(self, points: int) -> None:
+        self.fine.store(FULL)
+
+    def sample_frames(self) -> np.ndarray:
+        frames = self.fine.sample_frames()
+        return frames if self._points is None else truncated_frames(frames, self._points)

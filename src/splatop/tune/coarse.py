@@ -1,0 +1,97 @@
+"""Numerics of a coarse physics: every mode that its grid tells apart, and so few time steps that
+what the space leaves out is the larger error."""
+
+import math
+from dataclasses import replace
+
+import equinox as eqx
+import jax
+import jax.numpy as jnp
+import numpy as np
+
+from ..equation import Equation
+from ..numerics import Numerics, build_physics
+from ..physics import EmbeddedPhysics
+from ..stability import RK4_REACH, spectral_radius
+from ..stepper import Coefficients
+from .tuned import Tuned
+
+# What a substep of ETDRK4 costs beside one of RK4 where its tables are constants: the way to modes
+# and back.
+_EXPONENTIAL_COST = 1.5
+# Twice the substeps must leave less than this part of the error, or are not worth their time.
+_WORTH = 0.9
+_MOST = 64
+
+
+def choose_coarse(
+    equation: Equation,
+    coefficients: Coefficients,
+    before: np.ndarray,
+    after: np.ndarray,
+    *,
+    lengths: tuple[float, ...],
+    dt: float,
+) -> Tuned:
+    """Numerics for a periodic box from states `(n, C, *M)` of the coarse grid and what became of
+    them a time `dt` later.
+
+    Unlike those of a fine grid the steps in time need not converge: what the space leaves out, the
+    operator has to make up for anyway.
+    """
+    points = tuple(before.shape[2:])
+    band = tuple((n - 1) // 2 for n in points)
+    cutoffs = tuple(b / length for b, length in zip(band, lengths, strict=True))
+    numerics = Numerics("box", cutoffs, 0.0, points, 1, jets="spectral")
+
+    def build(scheme: str, count: int) -> EmbeddedPhysics:
+        chosen = replace(numerics, integrator=scheme, substeps=count)
+        built = build_physics(equation, chosen, lengths=lengths, dt=dt)
+        assert isinstance(built, EmbeddedPhysics)
+        return built
+
+    @eqx.filter_jit
+    def advance(physics, states):
+        return jax.vmap(lambda u: physics(u, coefficients))(states)
+
+    start, truth = jnp.asarray(before), jnp.asarray(after)
+    axes = (0, *range(2, truth.ndim))
+    size = jnp.std(truth, axis=axes) + 1e-30
+
+    def residual(scheme: str, count: int) -> float:
+        off = jnp.sqrt(jnp.mean((advance(build(scheme, count), start) - truth) ** 2, axis=axes))
+        found = float(jnp.max(off / size))
+        return found if math.isfinite(found) else math.inf
+
+    plain = build("rk4", 1)
+    radius = {
+        "rk4": spectral_radius(plain, start[-1], coefficients),
+        "etdrk4": spectral_radius(plain, start[-1], coefficients, rest=True),
+    }
+    tried: dict[str, tuple[int, float]] = {}
+    for scheme in ("etdrk4", "rk4"):
+        if scheme == "etdrk4" and not radius["etdrk4"] < 0.9 * radius["rk4"]:
+            continue  # nothing is diagonal, or it is not what is fast
+        count = max(1, math.ceil(1.15 * radius[scheme] * dt / RK4_REACH))
+        left = residual(scheme, count)
+        while count < _MOST and (finer := residual(scheme, 2 * count)) < _WORTH * left:
+            count, left = 2 * count, finer
+        tried[scheme] = count, left
+    least = min(left for _, left in tried.values())
+    cost = {
+        scheme: count * (_EXPONENTIAL_COST if scheme == "etdrk4" else 1.0)
+        for scheme, (count, left) in tried.items()
+        if left <= least / _WORTH
+    }
+    scheme = min(cost, key=lambda name: cost[name]) if cost else "rk4"
+    count, left = tried[scheme]
+    modes = " x ".join(map(str, band))
+    reasons = (
+        f"band: all modes that {' x '.join(map(str, points))} points tell apart, up to {modes}; "
+        f"products are computed on {' x '.join(map(str, plain.working_points(points)))}",
+        f"substeps: {count} of {scheme.upper()} for a step of {dt:g}; the physics alone is then "
+        f"off by {left:.1e} standard deviations after one step, and twice as many leave more than "
+        f"{_WORTH:g} of that",
+    )
+    chosen = replace(numerics, integrator=scheme, substeps=count)
+    return Tuned(chosen, reasons, band, 0.0, 0.0, left, radius[scheme] * dt / count)

@@ -1,0 +1,200 @@
+"""Coarse models: their data, their training, what they cost and how far they hold; the tables.
+
+python tools/coarse.py data NAME          # made by exponax, into .cache/coarse/NAME.h5
+python tools/coarse.py train NAME [...]   # into .cache/coarse/runs/NAME; more are settings key=value
+python tools/coarse.py ship NAME          # the trained model into the package
+python tools/coarse.py measure [NAME ...] # into results/coarse/NAME.json
+python tools/coarse.py tables             # docs/coarse.md from these
+
+The names are those of the keys of `splatop bench --only coarse`.
+"""
+
+import argparse
+import json
+import os
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+
+from splatop.bench.coarse import SEED, cost_per_frame, judges
+from splatop.bench.coarse_cases import CoarseCase, Rollout, cases, of_stepper
+from splatop.coarse import truncate
+from splatop.data import ArrayTrajectories, save_trajectories
+from splatop.evaluate.chaos import long_run
+from splatop.grid import Grid
+from splatop.model import SHIPPED, load_model
+from splatop.threads import one_blas_thread
+
+ROOT = Path(__file__).parent.parent
+CACHE = Path(os.environ.get("SPLATOP_COARSE", ROOT / ".cache" / "coarse"))
+RESULTS = ROOT / "results" / "coarse"
+PAGE = ROOT / "docs" / "coarse.md"
+BEGIN, END = "<!-- coarse:begin -->", "<!-- coarse:end -->"
+# Frames of the long run, and how far off the state is that shows what can be predicted at all.
+LONG_RUN, OFF = 5000, 1e-3
+BATCH = 16
+
+
+def data(name: str) -> Path:
+    """The trajectories of a problem: for training, to decide on the operator, to report on."""
+    case, path = cases()[name], CACHE / f"{name}.h5"
+    if path.exists():
+        return path
+    path.parent.mkdir(parents=True, exist_ok=True)
+    made = ArrayTrajectories(
+        case.reference(case.trajectories, seed=0, frames=case.frames),
+        Grid((case.points,) * case.dims, (case.length,) * case.dims),
+        dt=case.dt,
+        fields=case.fields,
+        attributes={"source": f"{case.name}, by exponax"},
+    )
+    save_trajectories(path, made)
+    return path
+
+
+def train(name: str, settings: list[str], *, model: str = "surrogate") -> None:
+    """The command that a user would give, with --resume if it was begun."""
+    case, out = cases()[name], _run(name, model)
+    command = [sys.executable, "-m", "splatop", "train", "--data", str(data(name))]
+    command += ["--equation", case.equation, "--hold-out", str(case.held_out)]
+    command += ["--coarse", str(case.coarse), "--stride", str(case.stride)]
+    command += ["--model", model, "--out", str(out)]
+    for pair in (*(f"{k}={v}" for k, v in case.settings.items()), *settings):
+        command += ["--set", pair]
+    if (out / "config.json").exists():
+        command.append("--resume")
+    print(" ".join(command), flush=True)
+    subprocess.run(command, check=True)
+
+
+def _run(name: str, model: str = "surrogate") -> Path:
+    return CACHE / "runs" / (name if model == "surrogate" else f"{name}_{model}")
+
+
+def ship(name: str) -> None:
+    target = SHIPPED / "coarse" / f"coarse_{name}.safetensors"
+    target.parent.mkdir(exist_ok=True)
+    shutil.copy(_run(name) / "model.safetensors", target)
+
+
+@one_blas_thread()
+def measure(name: str) -> dict:
+    """Scores and costs of the model, its physics, the solver at several sizes, and FNO alone."""
+    case, model = cases()[name], load_model(f"coarse_{name}")
+    truth = judges(case)
+    values, spec = model.complete(None), model.spec
+    alone = model.physics_only()
+    rows: dict[str, Rollout] = {
+        "surrogate": of_stepper(model.stepper, values, spec.coarse, spec.stride),
+        "its physics alone": of_stepper(alone.stepper, values, spec.coarse, spec.stride),
+    }
+    if (_run(name, "fno") / "model.safetensors").exists():
+        fno = load_model(_run(name, "fno"))
+        rows["FNO alone"] = of_stepper(fno.stepper, {}, fno.spec.coarse, fno.spec.stride)
+    scores = {label: case.score(roll, truth) for label, roll in rows.items()}
+    solvers = {}
+    for solver in case.solvers():
+        label = f"solver, {solver.points[0]} points, {solver.stride} frames a step"
+        solvers[label], scores[label] = solver, case.score(solver, truth)
+        print(label, scores[label], flush=True)
+    good = [label for label in solvers if scores[label] >= scores["surrogate"]]
+    kept = {*_front(list(solvers), scores), *good[:1]}
+    times = cost_per_frame({**rows, **{k: solvers[k] for k in kept}}, truth, 5)
+    together = cost_per_frame(
+        {**rows, **{k: solvers[k] for k in good[:1]}}, truth, 5, batch=min(BATCH, len(truth))
+    )
+    found = {
+        "case": case.name,
+        "points": case.points,
+        "coarse": list(spec.coarse),
+        "stride": spec.stride,
+        "dt": case.dt,
+        "chaotic": case.chaotic,
+        "parameters": model.parameters,
+        "train_minutes": model.record["train_minutes"],
+        "trajectories": model.record["trajectories"],
+        "judged_on": len(truth),
+        "scores": scores,
+        "microseconds_per_frame": {k: 1e6 * v for k, v in times.items()},
+        "microseconds_per_frame_in_a_batch": {k: 1e6 * v for k, v in together.items()},
+        "batch": min(BATCH, len(truth)),
+        "solver_as_good": good[0] if good else None,
+    }
+    if case.chaotic:
+        found["limit"] = _limit(case, truth)
+        found["long_run"] = _long_run(case, rows, truth)
+    return found
+
+
+def _front(labels: list[str], scores: dict[str, float]) -> list[str]:
+    """Of solvers from cheap to dear, those better than all cheaper ones."""
+    best, kept = -np.inf, []
+    for label in labels:
+        if scores[label] > best:
+            best = scores[label]
+            kept.append(label)
+    return kept
+
+
+def _limit(case: CoarseCase, truth: np.ndarray) -> float:
+    """The horizon of the fine solver itself, from a state that is off by a thousandth."""
+    rng = np.random.default_rng(SEED)
+    off = truth.copy()
+    off[:, 0] += OFF * truth.std() * rng.standard_normal(truth[:, 0].shape).astype(np.float32)
+    fine = Rollout(case.solver(case.points, case.dt), truth.shape[3:], 1)
+    made = fine.frames(off)
+    from splatop.evaluate.chaos import horizon, mean_errors
+
+    return horizon(mean_errors(made, truth[:, 1:]), float(truth.std()))
+
+
+def _long_run(case: CoarseCase, rows: dict[str, Rollout], truth: np.ndarray) -> dict:
+    """Statistics of the last four fifths of a long rollout, in the coarse space."""
+    coarse = rows["surrogate"].points
+    fine = Rollout(case.solver(case.points, case.dt), truth.shape[3:], 1)
+    stride = rows["surrogate"].stride
+    found = {}
+    for label, roll in {"reference": fine, **rows}.items():
+        steps = LONG_RUN // roll.stride
+
+        @jax.jit
+        def run(u, roll=roll, steps=steps):
+            states = roll.states(truncate(u, roll.points) if roll is not fine else u, steps)
+            return jax.vmap(truncate, in_axes=(0, None))(states, coarse)
+
+        frames = np.stack([np.asarray(run(jnp.asarray(t[0]))) for t in truth[:4]])
+        frames = frames[:, :: stride // roll.stride][:, LONG_RUN // stride // 5 :]
+        if not np.isfinite(frames).all():
+            found[label] = "not finite"
+            continue
+        numbers = long_run(frames)
+        numbers["correlation_frames"] *= stride
+        found[label] = {
+            k: v.tolist() if isinstance(v, np.ndarray) else v for k, v in numbers.items()
+        }
+    return found
+
+
+if __name__ == "__main__":
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("command", choices=("data", "train", "fno", "ship", "measure", "tables"))
+    parser.add_argument("names", nargs="*")
+    given = parser.parse_args()
+    if given.command == "data":
+        for one in given.names or cases():
+            print(data(one))
+    elif given.command in ("train", "fno"):
+        model = "surrogate" if given.command == "train" else "fno"
+        train(given.names[0], given.names[1:], model=model)
+    elif given.command == "ship":
+        for one in given.names:
+            ship(one)
+    elif given.command == "measure":
+        RESULTS.mkdir(parents=True, exist_ok=True)
+        for one in given.names:
+            (RESULTS / f"{one}.json").write_text(json.dumps(measure(one), indent=1) + "\n")
