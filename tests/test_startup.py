@@ -19,18 +19,8 @@ from splatop.threads import one_blas_thread
 HEAVY = ("jax", "numpy", "scipy", "matplotlib", "xarray", "equinox", "h5py", "pandas", "exponax")
 COMMANDS = (
     *("benchmarks", "generate", "inspect", "convert", "train", "tune", "rollout", "evaluate"),
-    *(
-        "identify",
-        "discover",
-        "models",
-        "info",
-        "export",
-        "estimate",
-        "report",
-        "reproduce",
-        "bench",
-        "demo",
-    ),
+    *("identify", "discover", "assimilate", "reconstruct", "place", "models", "info", "export"),
+    *("estimate", "report", "reproduce", "bench", "demo"),
 )
 
 
