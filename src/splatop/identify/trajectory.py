@@ -24,6 +24,8 @@ _LOST = 0.3
 # The change of twice the log likelihood at which a search ends; and with a first restraint.
 _SETTLED = 0.04
 _NEARLY = 2.0
+# By how much a second restraint may raise what is left.
+_WORSE = 1.5
 
 
 def fit(problem: Problem, reduced: Reduced, start: np.ndarray, steps: Steps) -> Fit:
@@ -40,8 +42,15 @@ def fit(problem: Problem, reduced: Reduced, start: np.ndarray, steps: Steps) -> 
         least = minimise(problem, reduced, x, first, steps, settled=_NEARLY)
         x, states = least.x, least.states
         seen = frames_seen(problem, reduced, x, steps)
-        reduced = replace(reduced, restraint=next_restraint(problem, reduced, states, seen))
-    least = minimise(problem, reduced, x, states, steps, settled=_SETTLED)
+        second = replace(reduced, restraint=next_restraint(problem, reduced, states, seen))
+        found = minimise(problem, second, x, states, steps, settled=_SETTLED)
+        # A restraint that the states contradict was drawn from too few modes: the first one holds.
+        if found.settled and np.sum(found.residual**2) <= _WORSE * np.sum(least.residual**2):
+            reduced, least = second, found
+        else:
+            least = minimise(problem, reduced, x, states, steps, settled=_SETTLED)
+    else:
+        least = minimise(problem, reduced, x, states, steps, settled=_SETTLED)
     x, tangent = least.x, least.tangent
     residual, whole = least.residual[:, 1:], least.residual
     rows = problem.pieces * problem.length * reduced.freedom
