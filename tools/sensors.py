@@ -13,7 +13,6 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-import jax
 import jax.numpy as jnp
 import numpy as np
 from scipy.interpolate import RBFInterpolator
@@ -21,6 +20,7 @@ from scipy.interpolate import RBFInterpolator
 import splatop
 from splatop import Observations, assimilate, place
 from splatop.benchmarks import get_benchmark
+from splatop.cli.compiled import keep_compiled
 from splatop.data import generate
 
 ROOT = Path(__file__).parent.parent
@@ -316,6 +316,7 @@ def _relative(a: np.ndarray, b: np.ndarray) -> float:
 
 
 def study(names: list[str], draws: int) -> None:
+    keep_compiled()
     RESULTS.mkdir(parents=True, exist_ok=True)
     for name in names:
         path = RESULTS / f"{name}.json"
@@ -328,7 +329,6 @@ def study(names: list[str], draws: int) -> None:
             path.write_text(json.dumps(held, indent=1) + "\n")
             short = {k: v for k, v in result.items() if isinstance(v, float | bool)}
             print(name, draw, short, flush=True)
-            jax.clear_caches()
 
 
 def main() -> None:

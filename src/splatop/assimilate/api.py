@@ -10,8 +10,8 @@ import numpy as np
 from ..errors import SplatopError, unknown_name
 from ..threads import one_blas_thread
 from .cycle import cycle
-from .dynamics import Dynamics
-from .expected import choose_prior, with_steps, without_lift
+from .dynamics import Dynamics, without_lift
+from .expected import choose_prior, with_steps
 from .minimise import Progress
 from .observations import Observations, checked
 from .observe import ON_FRAME

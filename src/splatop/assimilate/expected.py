@@ -1,7 +1,6 @@
 """What is expected of a state before measuring, where it comes from, and steps that suit it."""
 
 from collections.abc import Mapping, Sequence
-from dataclasses import replace
 from typing import Any
 
 import equinox as eqx
@@ -15,33 +14,14 @@ from ..data.reference import initial_state, trajectory_keys
 from ..errors import SplatopError
 from ..stepper import rollout
 from ..walls import random_state
-from .dynamics import Dynamics
+from .dynamics import Dynamics, without_lift
 from .observations import Observations
-from .observe import look
 from .prior import Smoothness, draw, evidence, prior_of_samples, smooth_prior
 from .solve import unknowns_of
 from .unknowns import Prior
 
 # Trajectories that a benchmark's prior is sampled from, and the frames of them.
-_TRAJECTORIES, _AGES = 24, (0, 5, 10, 20, 35, 50)
-
-
-def without_lift(observations: Observations, dynamics: Dynamics) -> Observations:
-    """Reports less what the values set at the edges account for."""
-    scheme = dynamics.scheme
-    if scheme is None:
-        return observations
-    lifted = scheme.lifted(dynamics.coefficients)
-    if lifted is None:
-        return observations
-    zero = jnp.zeros((len(dynamics.fields), *dynamics.space.shape))
-    state = np.asarray(scheme.leave(zero, dynamics.grid.fractions(), lifted))
-    rows = tuple(jnp.asarray(r) for r in dynamics.evaluator.rows(observations.places))
-    seen = np.asarray(look(jnp.asarray(state), rows))
-    channel = [dynamics.fields.index(name) for name in observations.fields]
-    return replace(
-        observations, values=observations.values - seen[channel, np.arange(len(observations))]
-    )
+_TRAJECTORIES, _AGES = 12, (0, 5, 10, 25, 50)
 
 
 def with_steps(dynamics: Dynamics, shape: Prior | None, names: Sequence[str]) -> Dynamics:
@@ -95,7 +75,7 @@ def choose_prior(
         assert smooth is not None
         return smooth_prior(dict(smooth), dynamics.space)
     by_age = _benchmark_samples(dynamics, get_benchmark(dynamics.benchmark))
-    first = observations.take(moments == moments.min())
+    first = without_lift(observations.take(moments == moments.min()), dynamics)
     sigma = first.sigma_or(dict(noise))
     source = f"states of {dynamics.benchmark}"
     candidates = [
@@ -125,11 +105,8 @@ def _benchmark_samples(dynamics: Dynamics, benchmark: Benchmark) -> dict[int, np
                     key=key,
                 )
             )
-    unknowns = unknowns_of(
-        dynamics,
-        Prior(*(np.ones((len(dynamics.fields), *dynamics.space.shape)),) * 2, ""),
-        {},
-    )
+    flat = np.ones((len(dynamics.fields), *dynamics.space.shape))
+    unknowns = unknowns_of(dynamics, Prior(flat, flat, "any"), {})
     return _aged(dynamics.moving, unknowns, np.stack(states).astype(np.float32))
 
 
@@ -144,7 +121,7 @@ def _aged(stepper: Any, unknowns: Any, states: np.ndarray) -> dict[int, np.ndarr
         return jax.lax.map(one, states)
 
     found = np.asarray(numbers(stepper, unknowns, jnp.asarray(states)), float)
-    finite = np.isfinite(found).all(axis=tuple(range(2, found.ndim)))
+    finite = np.isfinite(found).reshape(*found.shape[:2], -1).all(axis=-1)
     return {age: found[finite[:, i], i] for i, age in enumerate(_AGES) if finite[:, i].sum() >= 4}
 
 

@@ -21,6 +21,7 @@ _ORDERS = (np.inf, 3.5, 1.5)
 _LENGTHS = 16  # correlation lengths that are tried
 # Reports of one moment and of all moments together that strength and length are fitted to.
 _MOST_EACH, _MOST_MOMENTS, _MOST_NUMBERS = 300, 12, 4e7
+_MOST_GUESSED = 1000
 # A number's own variance among samples counts beside so many samples of those like it.
 _SHRINK = 6.0
 
@@ -99,6 +100,24 @@ def evidence(observations: Observations, prior: Prior, space: BoxSpace, sigma: n
         white = np.linalg.solve(factor, rest)
         total -= float(0.5 * white @ white + np.log(np.diag(factor)).sum())
     return total
+
+
+def first_guess(
+    observations: Observations, prior: Prior, space: BoxSpace, sigma: np.ndarray
+) -> Float[np.ndarray, "C *R"]:
+    """The likeliest numbers from reports of one moment alone, in standard deviations of the prior
+    from its mean."""
+    guess = np.zeros_like(prior.std)
+    rng = np.random.default_rng(0)
+    for name in np.unique(observations.fields):
+        channel = space.fields.index(str(name))
+        own = rng.permutation(np.flatnonzero(observations.fields == name))[:_MOST_GUESSED]
+        rows = averaged_functions(space, observations.take(own), channel)
+        scaled = rows * prior.std[channel].ravel()
+        covariance = scaled @ scaled.T + np.diag(sigma[own] ** 2)
+        rest = observations.values[own] - rows @ prior.mean[channel].ravel()
+        guess[channel] = (scaled.T @ np.linalg.solve(covariance, rest)).reshape(space.shape)
+    return guess
 
 
 def smooth_prior(found: dict[str, Smoothness], space: BoxSpace) -> Prior:

@@ -202,7 +202,7 @@ def _numbers(column: Any, name: str) -> np.ndarray:
     except (TypeError, ValueError):
         import pandas as pd
 
-        numbers = pd.to_numeric(column, errors="coerce")
+        numbers: Any = pd.to_numeric(column, errors="coerce")
         bad = column[numbers.isna() & column.notna()]
         raise SplatopError(
             f"expected numbers in column {column.name} of {name}, got "

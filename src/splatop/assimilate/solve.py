@@ -1,7 +1,5 @@
 """One window: from reports and a prior to an analysis."""
 
-import hashlib
-import io
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -9,14 +7,14 @@ from pathlib import Path
 import jax.numpy as jnp
 import numpy as np
 
-from ..data.atomic import write_whole
-from ..errors import SplatopError
 from .check import check
-from .dynamics import Dynamics
+from .dynamics import Dynamics, without_lift
 from .minimise import Data, Forward, Minimum, Progress, growing, minimise
 from .observations import Observations
 from .observe import ON_FRAME, Taps, make_taps
 from .posterior import laplace, perturbed_analyses
+from .prior import first_guess
+from .resume import fingerprint, keep, resumed
 from .state import Analysis, HeldOut, seen
 from .unknowns import Prior, Unknowns, make_unknowns
 
@@ -28,6 +26,8 @@ _IN_TIME = 0.25
 # Rounds in which noise and strength of the prior are estimated, and the change that ends them.
 _ROUNDS = 5
 _SETTLED = 0.05  # of their logarithms
+# Reports of the first frame from which they are a beginning.
+_ENOUGH = 3
 # Windows longer than this have a shorter program of their own for the ones that lead to it.
 _SHORT = 16
 SPREADS = ("laplace", "ensemble", "none")
@@ -166,10 +166,10 @@ def _minimum(
         for name in np.unique(observations.fields)
         if not np.isfinite(_own_sigma(observations, str(name))).all()
     }
-    mark = _fingerprint(window)
+    mark = fingerprint(*_identity(window))
     forward = _forward(window)
-    x = np.zeros(forward.unknowns.size, np.float32) if start is None else start
-    skip, x = _resumed(options.keep, mark, len(x)) or (0, x)
+    x = _start(window, forward.unknowns, observations.sigma_or(missing)) if start is None else start
+    skip, x = resumed(options.keep, mark, len(x)) or (0, x)
     steps = window.steps * parts
     frames = _frame_of(window, steps)
     lengths = growing(steps) if window.grow and not window.dynamics.linear else [steps]
@@ -183,7 +183,7 @@ def _minimum(
             linear=window.dynamics.linear and not window.unknown,
             most_steps=options.most_steps,
             report=options.report,
-            keep=lambda number, best, turn=turn: _keep(
+            keep=lambda number, best, turn=turn: keep(
                 options.keep, mark, skip + number if turn == 0 else len(lengths) - 1, best
             ),
         )
@@ -210,6 +210,18 @@ def _minimum(
         window = replace(window, prior=window.prior.scaled(factor))
         forward = _forward(window)
     return window, found, sigma, missing, taps, data
+
+
+def _start(window: Window, unknowns: Unknowns, sigma: np.ndarray) -> np.ndarray:
+    """Where to begin: what the first frame's reports alone tell, where windows grow from there."""
+    x = np.zeros(unknowns.size, np.float32)
+    first = window.observations.times <= window.begin + ON_FRAME * window.dynamics.dt
+    if not window.grow or window.dynamics.linear or first.sum() < _ENOUGH:
+        return x
+    held = without_lift(window.observations.take(first), window.dynamics)
+    guess = first_guess(held, window.prior, window.dynamics.space, sigma[first])
+    x[: unknowns.numbers_count] = guess.ravel()[np.asarray(unknowns.index)]
+    return x
 
 
 def _programs(
@@ -325,35 +337,9 @@ def _own_sigma(observations: Observations, name: str) -> np.ndarray:
     )
 
 
-def _fingerprint(window: Window) -> str:
-    """Of everything that the unknowns depend on."""
-    held = window.observations
-    digest = hashlib.sha256()
-    for array in (held.times, held.places, held.values, window.prior.std, window.prior.mean):
-        digest.update(np.ascontiguousarray(array).tobytes())
-    text = f"{window.dynamics.dt} {window.dynamics.coefficients} {window.dynamics.numerics}"
-    digest.update(f"{text} {dict(window.unknown)} {window.begin} {held.fields.tolist()}".encode())
-    return digest.hexdigest()
-
-
-def _keep(path: Path | None, mark: str, number: int, x: np.ndarray) -> None:
-    if path is None:
-        return
-    held = io.BytesIO()
-    np.savez(held, x=x, number=number, mark=np.array(mark))
-    write_whole(path, held.getvalue())
-
-
-def _resumed(path: Path | None, mark: str, size: int) -> tuple[int, np.ndarray] | None:
-    """Where an interrupted run of the same window stopped."""
-    if path is None or not path.exists():
-        return None
-    try:
-        with np.load(path, allow_pickle=False) as held:
-            if str(held["mark"]) != mark or held["x"].shape != (size,):
-                return None
-            return int(held["number"]), held["x"].astype(np.float32)
-    except (OSError, ValueError, KeyError):
-        raise SplatopError(
-            f"expected what an interrupted run left in {path}, which cannot be read: remove it"
-        ) from None
+def _identity(window: Window) -> tuple[list[np.ndarray], str]:
+    """Everything that the unknowns depend on."""
+    held, dynamics = window.observations, window.dynamics
+    arrays = [held.times, held.places, held.values, window.prior.std, window.prior.mean]
+    text = f"{dynamics.dt} {dynamics.coefficients} {dynamics.numerics} {dict(window.unknown)}"
+    return arrays, f"{text} {window.begin} {held.fields.tolist()}"

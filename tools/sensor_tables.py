@@ -1,0 +1,126 @@
+"""The tables of docs/sensors.md from the draws in results/sensors."""
+
+import json
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+_BURGERS = {
+    "burgers": "5 % of the points, 1 % noise",
+    "burgers_sensors_2": "2 %, 1 %",
+    "burgers_noise_5": "5 %, 5 %",
+    "burgers_moving": "5 %, 1 %, sensors that move",
+    "burgers_missing": "5 %, 1 %, half of the reports missing",
+    "burgers_later": "5 %, 1 %, from frame 20 on",
+}
+
+
+def write_tables(results: Path, page: Path, begin: str, end: str) -> None:
+    draws = {
+        path.stem: list(json.loads(path.read_text())["draws"].values())
+        for path in sorted(results.glob("*.json"))
+    }
+    parts = [_burgers(draws), _transport(draws), _ks(draws), _others(draws)]
+    text = "\n\n".join(part for part in parts if part)
+    before, rest = page.read_text().split(begin)
+    page.write_text(f"{before}{begin}\n\n{text}\n\n{end}{rest.split(end)[1]}")
+
+
+def _burgers(draws: dict[str, list]) -> str:
+    rows = [
+        "**2D Burgers, 64² points, eleven frames** (relative errors: median over draws, worst in "
+        "brackets; the share of truth within two standard deviations):",
+        "",
+        "| sensors, noise | draws | state | forecast, 50 frames | covered: window, forecast | "
+        "2J/n | trusted |",
+        "|---|---|---|---|---|---|---|",
+    ]
+    for name, words in _BURGERS.items():
+        if name not in draws:
+            continue
+        own = draws[name]
+        rows.append(
+            f"| {words} | {len(own)} | {_both(own, 'state')} | {_both(own, 'forecast')} | "
+            f"{_percent(own, 'covered')}, {_percent(own, 'covered_forecast')} | "
+            f"{np.median([d['ratio'] for d in own]):.2f} | {sum(d['trusted'] for d in own)} |"
+        )
+    peers = [d for d in draws.get("burgers", []) if "splines" in d]
+    for key, words in (("splines", "thin-plate splines"), ("gaussian_process", "Gaussian process")):
+        held = [d[key] for d in peers if key in d]
+        if held:
+            rows.append(
+                f"| the first row by {words}, last frame alone | {len(held)} | "
+                f"{_both(held, 'state')} | {_both(held, 'forecast')} | | | |"
+            )
+    return "\n".join(rows) if len(rows) > 4 else ""
+
+
+def _transport(draws: dict[str, list]) -> str:
+    own = draws.get("transport", [])
+    if not own:
+        return ""
+    rows = [
+        f"**2D advection-diffusion, v and D unknown**, 64² points, 3 % sensors, 1 % noise, eleven "
+        f"frames, {_draws(own)}: state {_both(own, 'state')}, forecast of 50 frames "
+        f"{_both(own, 'forecast')}.",
+        "",
+        "| coefficient | error, median (worst) | its stated standard deviation | in its 95 % interval |",
+        "|---|---|---|---|",
+    ]
+    for name in ("v", "D"):
+        each = [d[name] for d in own]
+        rows.append(
+            f"| {name} | {100 * np.median([e['error'] for e in each]):.2g} % "
+            f"({100 * max(e['error'] for e in each):.2g} %) | "
+            f"{100 * np.median([e['std'] for e in each]):.2g} % | "
+            f"{sum(e['covered'] for e in each)} of {len(each)} |"
+        )
+    return "\n".join(rows)
+
+
+def _ks(draws: dict[str, list]) -> str:
+    own = draws.get("kuramoto_sivashinsky", [])
+    if not own:
+        return ""
+    ends = [w["end"] for d in own for w in d["windows"]]
+    return (
+        f"**Kuramoto-Sivashinsky**, 12 sensors on a box of 60, 1 % noise, windows of 40 frames of 0.2 "
+        f"for 400 frames, data by exponax, {_draws(own)}: error at the end of a window "
+        f"{np.median(ends):.2g} of the attractor's standard deviation (median of {len(ends)} windows; "
+        f"worst {max(ends):.2g}), {100 * np.mean([d['covered'] for d in own]):.0f} % of the truth "
+        f"within two standard deviations; the free run from the first window ends at "
+        f"{np.median([d['free_run'] for d in own]):.2g}."
+    )
+
+
+def _others(draws: dict[str, list]) -> str:
+    parts = []
+    own = draws.get("reaction_diffusion", [])
+    if own:
+        parts.append(
+            f"**Reaction-diffusion between insulated walls**, 100 sensors of both fields, 1 % noise, "
+            f"eleven frames, {_draws(own)}: state {_both(own, 'state')}, forecast of 50 frames "
+            f"{_both(own, 'forecast')}, {_percent(own, 'covered')} within two standard deviations."
+        )
+    own = draws.get("placement", [])
+    if own:
+        parts.append(
+            f"**Placed sensors against random ones**, 20 in a channel with inflow and outflow, "
+            f"{_draws(own)}: error {_both(own, 'placed')} against {_both(own, 'random')}; "
+            f"{np.median([d['gain'] for d in own]):.2g} times lower (median)."
+        )
+    return "\n\n".join(parts)
+
+
+def _both(own: list[dict[str, Any]], key: str) -> str:
+    values = [d[key] for d in own]
+    return f"{np.median(values):.2g} ({max(values):.2g})"
+
+
+def _percent(own: list[dict[str, Any]], key: str) -> str:
+    return f"{100 * np.mean([d[key] for d in own]):.0f} %"
+
+
+def _draws(own: list) -> str:
+    return "one draw" if len(own) == 1 else f"{len(own)} draws"
