@@ -66,7 +66,9 @@ class Ensemble(Stepper):
 def stack(trees: Sequence[Any]) -> Any:
     """Modules of one structure as one, whose arrays have the module as their first axis."""
     rest = weights_and_rest(trees[0])[1]
-    arrays = jax.tree.map(lambda *own: jnp.stack(own), *(weights_and_rest(tree)[0] for tree in trees))
+    arrays = jax.tree.map(
+        lambda *own: jnp.stack(own), *(weights_and_rest(tree)[0] for tree in trees)
+    )
     return eqx.combine(arrays, rest)
 
 

@@ -19,9 +19,9 @@ from .errors import SplatopError, check_field
 from .etdrk4 import Scheme, Tables
 from .grid import Grid, as_number, as_numbers
 from .initial import initial_condition as initial_condition
+from .points import Points
 from .spectral import Field
 from .stepper import Coefficients, Stepper
-from .points import Points
 from .walls import random_starts, random_state, solve_between_walls, solve_on_shape
 
 # Trajectories on a shape that are solved at once.
@@ -166,7 +166,7 @@ def _on_shape(
     """A few trajectories at a time: their steps are products of matrices then."""
     keys = jax.random.split(key, trajectories)
     for first in range(0, trajectories, _TOGETHER):
-        starts = random_starts(equation, domain, keys[first : first + _TOGETHER])
+        starts = random_starts(equation, domain=domain, keys=keys[first : first + _TOGETHER])
         frames, _ = solve_on_shape(
             equation, coefficients, starts, domain=domain, at=at, dt=dt, steps=steps
         )

@@ -95,7 +95,9 @@ def generate(
     ] = None,
     shape: Annotated[
         str | None,
-        typer.Option(help='Cut out of its box: "disk(0.5, 0.5, 0.4)", "box - disk(0.4, 0.5, 0.1)".'),
+        typer.Option(
+            help='Cut out of its box: "disk(0.5, 0.5, 0.4)", "box - disk(0.4, 0.5, 0.1)".'
+        ),
     ] = None,
     scattered: Annotated[
         int | None,
@@ -146,7 +148,13 @@ def generate(
         )
         if shape is not None:
             domain, grid = data.shape_and_points(
-                shape, boundary, grid, parsed.fields, sampling=sampling, scattered=scattered, seed=seed
+                shape,
+                boundary,
+                grid,
+                parsed.fields,
+                sampling=sampling,
+                scattered=scattered,
+                seed=seed,
             )
         elif scattered is not None:
             raise SplatopError("expected --scattered with --shape, got it for a box")

@@ -17,8 +17,8 @@ from ..grid import Grid
 from .axes import as_lengths, as_origin
 from .ends import Sampled, proposed, sampled, seen_at, violation
 from .sampling import AxisPoints, axis_points, sampling_words, unknown_sampling
-from .shaped import settled_on_shape, speaks_of_a_shape
 from .seam import check_seam, open_seam, seams_of, without_end
+from .shaped import settled_on_shape, speaks_of_a_shape
 from .stated import PERIODIC
 from .trajectories import Trajectories
 

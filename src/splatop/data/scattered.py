@@ -16,7 +16,18 @@ from .trajectories import ArrayTrajectories
 PLACES = ("points", "places", "x_star", "xy", "coordinates", "coords", "vertices", "nodes")
 TIMES = ("t", "time", "times", "t_star", "tt")
 # Names of the dimension that points have in xarray.
-DIMENSIONS = ("point", "points", "p", "node", "nodes", "vertex", "ncells", "cell", "station", "site")
+DIMENSIONS = (
+    "point",
+    "points",
+    "p",
+    "node",
+    "nodes",
+    "vertex",
+    "ncells",
+    "cell",
+    "station",
+    "site",
+)
 
 
 def at_points(
@@ -74,7 +85,9 @@ def from_arrays(
             return None
     elif place is not None:
         points, used = np.asarray(arrays[place]), {place}
-        points = points.T if points.ndim == 2 and points.shape[0] == 2 != points.shape[1] else points
+        points = (
+            points.T if points.ndim == 2 and points.shape[0] == 2 != points.shape[1] else points
+        )
         if points.ndim != 2 or points.shape[1] != 2:
             if place.lower() == "points":
                 raise SplatopError(
@@ -106,9 +119,7 @@ def from_arrays(
         raise SplatopError(f"{source}: expected fields of one shape, got {sorted(shapes)}")
     stacked = np.stack([found[name] for name in names], axis=2)
     wanted = tuple(fields) if fields is not None and len(fields) == len(names) else names
-    return at_points(
-        stacked, points, dt=dt, fields=wanted, source=source, kind=kind, **box
-    )
+    return at_points(stacked, points, dt=dt, fields=wanted, source=source, kind=kind, **box)
 
 
 def _named(fields: Sequence[str] | None, found: Mapping[str, Any]) -> tuple[str, ...]:
@@ -168,7 +179,9 @@ def from_dataset(
     for name, variable in data.data_vars.items():
         if dimension not in variable.dims or str(name) in "xy":
             continue
-        order = [letters.get(str(d).lower(), "p" if str(d) == dimension else "b") for d in variable.dims]
+        order = [
+            letters.get(str(d).lower(), "p" if str(d) == dimension else "b") for d in variable.dims
+        ]
         if "t" not in order or len(set(order)) != len(order):
             continue
         standard = [order.index(letter) for letter in ("b", "t", "p") if letter in order]

@@ -53,7 +53,9 @@ class WellTrajectories(Trajectories):
     ):
         self._file = file
         ours = _ours(file)
-        scattered = _points(ours, source) if text(file.attrs.get("grid_type", "")) == "points" else None
+        scattered = (
+            _points(ours, source) if text(file.attrs.get("grid_type", "")) == "points" else None
+        )
         axes = ["x", "y"] if scattered else _axes(file, source)
         # Axes of a state, of which scattered points are one.
         rank = len(axes) if scattered is None else 1

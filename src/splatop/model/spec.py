@@ -137,7 +137,9 @@ class ModelSpec:
         said, held = ((d.periodic, d.conditions, d.shape) for d in (own, domain))
         if said != held:
             if own.shape != domain.shape:
-                here, there = ("a box" if d.shape is None else d.shape.text() for d in (own, domain))
+                here, there = (
+                    "a box" if d.shape is None else d.shape.text() for d in (own, domain)
+                )
                 raise SplatopError(
                     f"expected data on the shape of the model, {here}, got {there} in "
                     f"{data.source}: give --shape (shape= in Python), or train on these"

@@ -109,9 +109,7 @@ def shape_of_mesh(mesh: Any, source: str) -> Outline:
                 break
             ring.append(onward)
         pairs = zip(ring, ring[1:] + ring[:1], strict=True)
-        labels.append(
-            tuple(names.get(tuple(sorted(p)), f"edge{len(rings) + 1}") for p in pairs)
-        )
+        labels.append(tuple(names.get(tuple(sorted(p)), f"edge{len(rings) + 1}") for p in pairs))
         rings.append(tuple(_place(points[n]) for n in ring))
     return Outline(tuple(rings), tuple(labels))
 

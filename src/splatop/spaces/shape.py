@@ -46,7 +46,9 @@ class ShapeSpace(eqx.Module):
         if self.domain.shape is None:
             raise SplatopError("expected a domain with a shape, got a box: use BoxSpace")
         if len(self.sizes) != 2:
-            raise SplatopError(f"expected one number of anchors for each of 2 axes, got {self.sizes}")
+            raise SplatopError(
+                f"expected one number of anchors for each of 2 axes, got {self.sizes}"
+            )
         if self.tables is None:
             # Once, also where this is built inside a function that JAX traces.
             with jax.ensure_compile_time_eval():
@@ -348,9 +350,7 @@ def _fitting(
     return np.swapaxes(_stacked(found, kinds), -1, -2)
 
 
-def shape_harmonics(
-    domain: Domain, places: np.ndarray, count: int
-) -> Float[np.ndarray, "P M"]:
+def shape_harmonics(domain: Domain, places: np.ndarray, count: int) -> Float[np.ndarray, "P M"]:
     """The lowest eigenfunctions of the Laplacian with insulated edges, at places `(P, 2)`, in units
     in which their mean square is 1."""
     shape = domain.shape

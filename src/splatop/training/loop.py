@@ -19,10 +19,10 @@ import numpy as np
 import optax
 from jaxtyping import Array, Float
 
-from ..precomputed import is_precomputed
 from ..data.atomic import write_whole
 from ..ensemble import member
 from ..errors import SplatopError
+from ..precomputed import is_precomputed
 from .checkpoints import Checkpoints
 from .devices import (
     Placement,

@@ -19,8 +19,8 @@ from ..identify import identify_trajectories
 from ..model import FNO_OPERATOR, OWN_OPERATOR, ModelSpec, build_model
 from ..numerics import Numerics, build_encoder, paper_numerics
 from ..operators import Conditioning, apply_network
-from ..registry import name_of
 from ..points import Points
+from ..registry import name_of
 from ..spectral import Field
 from ..stepper import Stepper
 from ..tune import choose_numerics

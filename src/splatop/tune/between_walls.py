@@ -6,8 +6,8 @@ import numpy as np
 from ..domain import Domain
 from ..equation import Equation
 from ..grid import Grid
-from ..points import Layout, Points
 from ..numerics import Numerics, build_physics
+from ..points import Layout, Points
 from ..stepper import Coefficients
 from ..walls import check_conditions, choose_on_shape, choose_sizes
 from .steps import choose_steps
@@ -31,7 +31,10 @@ def choose_between_walls(
     else:
         grid = Grid(tuple(frames.shape[2:]), domain.lengths, domain.origin, layout)
         sizes = choose_sizes(equation, coefficients, frames, domain=domain, grid=grid, tail=tail)
-    reasons, worst = list(dict.fromkeys(size.reason for size in sizes)), max(size.left for size in sizes)
+    reasons, worst = (
+        list(dict.fromkeys(size.reason for size in sizes)),
+        max(size.left for size in sizes),
+    )
     anchors = tuple(size.anchors for size in sizes)
     numerics = Numerics("none", (), 0.0, anchors, 1)
 

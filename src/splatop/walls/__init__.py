@@ -2,9 +2,9 @@
 
 from .conditions import check_conditions as check_conditions
 from .galerkin import Galerkin as Galerkin
+from .on_shape import choose_on_shape as choose_on_shape
 from .physics import WallPhysics as WallPhysics
 from .resolution import choose_sizes as choose_sizes
-from .on_shape import choose_on_shape as choose_on_shape
 from .resolution import wall_space as wall_space
 from .shape_solver import random_starts as random_starts
 from .shape_solver import solve_on_shape as solve_on_shape

@@ -54,9 +54,7 @@ class Galerkin(eqx.Module):
         if not set_values:
             return None
         edges = {
-            (side, name): edge_values(
-                condition, self.space.edge_coordinates(side), coefficients
-            )
+            (side, name): edge_values(condition, self.space.edge_coordinates(side), coefficients)
             for (side, name), condition in set_values.items()
         }
         return jnp.asarray(self.space.lift(edges))

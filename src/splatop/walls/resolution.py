@@ -6,8 +6,8 @@ from dataclasses import dataclass
 import jax.numpy as jnp
 import numpy as np
 
-from ..domain import AXES, Domain
 from ..derivative import value
+from ..domain import AXES, Domain
 from ..equation import Equation
 from ..equation.expansion import split_linear
 from ..errors import SplatopError
