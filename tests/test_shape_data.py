@@ -105,7 +105,8 @@ def test_our_own_file_and_a_table_bring_it_back(cloud, tmp_path):
         save_trajectories(tmp_path / "b.h5", data)
         save_table(tmp_path / "c.csv", data)
         with open_trajectories(tmp_path / "b.h5") as again:
-            assert again.domain == data.domain and again.grid == data.grid
+            assert again.domain == data.domain
+            assert again.grid == data.grid
             assert (again.window(0, 0, 5) == data.window(0, 0, 5)).all()
         with open_trajectories(tmp_path / "c.csv", **COLD) as table:
             assert (table.window(0, 0, 5) == data.window(0, 0, 5)).all()
@@ -128,12 +129,14 @@ def test_a_masked_grid_by_shape_by_nan_and_by_a_variable(tmp_path):
         assert data.shape == (1, 4, 1, int(mask.sum()))
         assert np.allclose(data.window(0, 2, 1)[0, 0], frames[2][mask])
         back = data.grid.on_grid(data.window(0, 0, 1)[0, 0])
-        assert (np.isnan(back) == ~mask).all() and np.allclose(back[mask], frames[0][mask])
+        assert (np.isnan(back) == ~mask).all()
+        assert np.allclose(back[mask], frames[0][mask])
         exact = data.domain.shape.area
     for name in ("inside", "nan"):
         with open_trajectories(tmp_path / "a.npz", **how, mask=name, boundary="all: u = 0") as data:
             shape = data.domain.shape
-            assert not shape.is_exact and "known to a cell only" in data.attributes["shape"]
+            assert not shape.is_exact
+            assert "known to a cell only" in data.attributes["shape"]
             assert shape.area == pytest.approx(exact, rel=0.06)  # a third of a cell of 10, twice
 
 
@@ -166,7 +169,7 @@ def test_a_table_with_holes_is_refused_with_the_place(cloud, tmp_path):
     with pytest.raises(SplatopError, match=r"got 0 at t = .*, x = .*points must stay"):
         open_trajectories(path, **COLD)
     table.rename(columns={"x": "lon"}).to_csv(path, index=False)
-    with pytest.raises(SplatopError, match="expected columns t, x, y.*no x"):
+    with pytest.raises(SplatopError, match=r"expected columns t, x, y.*no x"):
         open_trajectories(path, **COLD)
     path.write_text("t,x,y,u\n0,0.5,0.5,hot\n")
     with pytest.raises(SplatopError, match="numbers in column 'u'"):
@@ -211,7 +214,8 @@ def test_groups_of_a_mesh_name_the_edges(tmp_path):
     assert set(shape.edge_names) == {"inlet", "wall"}
     assert shape.area == pytest.approx(1.0)
     inlet = [edge.piece for edge in shape.edges if edge.name == "inlet"]
-    assert len(inlet) == 1 and np.allclose(inlet[0].at(np.array([0.0, 1.0]))[:, 0], 0.0)
+    assert len(inlet) == 1
+    assert np.allclose(inlet[0].at(np.array([0.0, 1.0]))[:, 0], 0.0)
 
 
 def test_a_mesh_that_does_not_match_its_points_is_refused():

@@ -27,7 +27,9 @@ RESULTS = ROOT / "results" / "walls"
 PAGE = ROOT / "docs" / "walls.md"
 BEGIN, END = "<!-- walls:begin -->", "<!-- walls:end -->"
 TRAJECTORIES, STEPS, FRAMES = 3, 200, 101
-NAMES = [name for name, benchmark in BENCHMARKS.items() if benchmark.boundary]
+NAMES = [
+    name for name, benchmark in BENCHMARKS.items() if benchmark.boundary and not benchmark.shape
+]
 
 
 def measure(name: str) -> dict:

@@ -65,12 +65,14 @@ if TYPE_CHECKING:  # what type checkers and editors read; `_HOMES` is what Pytho
     from .operators import FNO as FNO
     from .operators import Conditioning as Conditioning
     from .physics import EmbeddedPhysics as EmbeddedPhysics
+    from .points import Points as Points
     from .registry import register as register
     from .render import DenseRenderer as DenseRenderer
     from .render import FourierRenderer as FourierRenderer
     from .render import LocalRenderer as LocalRenderer
     from .render import Renderer as Renderer
     from .spaces import BoxSpace as BoxSpace
+    from .spaces import ShapeSpace as ShapeSpace
     from .spectral import BoxFilter as BoxFilter
     from .spectral import Filter as Filter
     from .spectral import PassThrough as PassThrough
@@ -108,9 +110,10 @@ _HOMES = {
     "numerics": "Numerics build_physics",
     "operators": "Conditioning FNO",
     "physics": "EmbeddedPhysics",
+    "points": "Points",
     "registry": "register",
     "render": "DenseRenderer FourierRenderer LocalRenderer Renderer",
-    "spaces": "BoxSpace",
+    "spaces": "BoxSpace ShapeSpace",
     "spectral": "BoxFilter Filter PassThrough SharpFilter SmoothFilter",
     "stepper": "Stepper rollout",
     "surrogate": "Surrogate",

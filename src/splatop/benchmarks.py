@@ -1,4 +1,4 @@
-"""The paper's benchmarks and those between walls, each one value in one table."""
+"""The paper's benchmarks, those between walls and those on shapes, each one value in one table."""
 
 import functools
 import math
@@ -18,8 +18,10 @@ from .equation import (
     format_equation,
     parse_equation,
 )
+from .equation.shape_text import parse_shape
 from .errors import SplatopError, unknown_name
 from .grid import Grid
+from .points import Points, points_inside, random_points
 from .spectral import Filter, SharpFilter, SmoothFilter
 
 
@@ -35,7 +37,9 @@ class Benchmark:
 
     The box is the periodic unit box, unless `boundary` says what holds at its edges; it then has
     the sides `sides` from `corner` on, points that lie as `layout` says, and initial states of the
-    domain's lowest harmonics.
+    domain's lowest harmonics. A `shape` may be cut out of the box; states are then at those of the
+    grid's points that lie inside, or at `scattered` random ones, and the reference has so many
+    `anchors` across it.
     """
 
     name: str
@@ -60,6 +64,9 @@ class Benchmark:
     sides: tuple[float, ...] = ()
     corner: tuple[float, ...] = ()
     text: str = ""
+    shape: str = ""
+    scattered: int = 0
+    anchors: int = 28
 
     @functools.cached_property
     def equation_text(self) -> str:
@@ -80,15 +87,26 @@ class Benchmark:
         return self.sides or (1.0,) * self.dims
 
     @property
-    def grid(self) -> Grid:
-        return Grid((self.points,) * self.dims, self.lengths, self.corner, self.layout)
+    def grid(self) -> Grid | Points:
+        grid = Grid((self.points,) * self.dims, self.lengths, self.corner, self.layout)
+        cut = self.domain.shape
+        if cut is None:
+            return grid
+        if self.scattered:
+            return random_points(cut, self.scattered, 0, lengths=grid.lengths, origin=grid.origin)
+        return points_inside(cut, grid)
 
     @property
     def domain(self) -> Domain:
         if not self.boundary:
             return Domain.box(self.lengths)
+        low = self.corner or (0.0,) * self.dims
+        cut = None
+        if self.shape:
+            (x, y), (width, height) = low, self.lengths
+            cut = parse_shape(self.shape, box=((x, y), (x + width, y + height)))
         return domain_from_text(
-            self.boundary, lengths=self.lengths, origin=self.corner, fields=self.fields
+            self.boundary, lengths=self.lengths, origin=low, fields=self.fields, shape=cut
         )
 
     def with_points(self, points: int) -> "Benchmark":
@@ -303,7 +321,56 @@ _WALLS = (
     ),
 )
 
-BENCHMARKS: dict[str, Benchmark] = {benchmark.name: benchmark for benchmark in (*_TABLE, *_WALLS)}
+_AROUND = "((x - 0.6)^2 + (y - 0.5)^2)"  # the square of the distance from the cylinder's axis
+
+_SHAPES = (
+    _walls(
+        "heat_disk",
+        "2D heat in a disk with a cold edge, at 2,000 random points",
+        "dt(u) = D*lap(u)",
+        "disk1: u = 0",
+        shape="disk(0.5, 0.5, 0.4)",
+        scattered=2000,
+        coefficients={"D": 1e-3},
+        points=64,
+        dims=2,
+        dt=0.1,
+        anchors=20,
+    ),
+    _walls(
+        "allen_cahn_lshape",
+        "2D reaction-diffusion in an L-shape, insulated",
+        "dt(u) = D*lap(u) + r*(u - u^3)",
+        "all: dn(u) = 0",
+        shape="polygon(0 0, 1 0, 1 0.5, 0.5 0.5, 0.5 1, 0 1)",
+        coefficients={"D": 5e-3, "r": 1.0},
+        points=49,
+        dims=2,
+        dt=0.05,
+        layout=("ends", "ends"),
+        mean_evolves=True,
+    ),
+    _walls(
+        "tracer_cylinder",
+        "2D tracer that a potential flow carries around a cylinder",
+        f"dt(u) = -U*(1 - 0.0225*((x - 0.6)^2 - (y - 0.5)^2)/{_AROUND}^2)*dx(u) "
+        f"+ U*0.045*(x - 0.6)*(y - 0.5)/{_AROUND}^2*dy(u) + D*lap(u)",
+        "x0: u = sin(pi*y)^2; x1: dn(u) = 0; y0: dn(u) = 0; y1: dn(u) = 0; disk1: dn(u) = 0",
+        shape="box - disk(0.6, 0.5, 0.15)",
+        coefficients={"U": 0.5, "D": 1e-2},
+        points=64,
+        dims=2,
+        dt=0.05,
+        layout=("ends", "ends"),
+        sides=(2.0, 1.0),
+        mean_evolves=True,
+        anchors=36,
+    ),
+)
+
+BENCHMARKS: dict[str, Benchmark] = {
+    benchmark.name: benchmark for benchmark in (*_TABLE, *_WALLS, *_SHAPES)
+}
 
 
 def get_benchmark(name: str) -> Benchmark:

@@ -9,12 +9,13 @@ from functools import cached_property, lru_cache
 from typing import Any
 
 import numpy as np
-from scipy.spatial import cKDTree
 
 from .errors import SplatopError
 from .grid import Grid, as_numbers
 from .shapes import Quadrature, Shape, quadrature
 
+# Points may lie outside of an edge by this share of the box: coordinates in single precision.
+ROUNDING = 2e-6
 # Nodes of the quadrature that measures what each point stands for, for each point, and at most.
 _NODES, _MOST_NODES = 24, 300_000
 
@@ -85,6 +86,8 @@ class Points:
     @cached_property
     def neighbours(self) -> np.ndarray:
         """The number of the nearest other point of each."""
+        from scipy.spatial import cKDTree  # slow to import
+
         return cKDTree(self.places).query(self.places, k=2)[1][:, 1]
 
     @property
@@ -130,6 +133,25 @@ class Points:
         out = np.full((*values.shape[:-1], *self.cells.points), np.nan, np.float32)
         out[..., self.mask] = values
         return out
+
+
+def points_inside(shape: Shape, grid: Grid) -> Points:
+    """The points of a grid that lie in a shape, or on its edge."""
+    x, y = np.broadcast_arrays(*grid.coordinates())
+    away = shape.distance(np.stack([x.ravel(), y.ravel()], axis=1)).reshape(x.shape)
+    return Points.of_mask(grid, away <= ROUNDING * max(grid.lengths))
+
+
+def random_points(
+    shape: Shape, count: int, seed: int, *, lengths: Sequence[float], origin: Sequence[float]
+) -> Points:
+    """So many points, evenly distributed in a shape."""
+    rng, found = np.random.default_rng(seed), np.empty((0, 2))
+    low, high = (np.array(corner) for corner in shape.bounds)
+    while len(found) < count:
+        drawn = low + (high - low) * rng.random((2 * count, 2))
+        found = np.concatenate([found, drawn[shape.inside(drawn)]])
+    return Points.of(found[:count], lengths=lengths, origin=origin)
 
 
 # Where the samples of a state lie: a word for each axis of a grid, or the points themselves.
@@ -180,6 +202,8 @@ def layout_from_json(value: Any) -> Layout:
 def _weights(points: Points, shape: Shape | None) -> np.ndarray:
     if points.cells is not None or shape is None:
         return np.full(len(points.places), 1 / len(points.places))
+    from scipy.spatial import cKDTree
+
     # Voronoi's cells, clipped to the shape, measured by which point is nearest to each node.
     nodes = _nodes(shape, min(_NODES * len(points.places), _MOST_NODES))
     nearest = cKDTree(points.places).query(nodes.places)[1]

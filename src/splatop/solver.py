@@ -184,7 +184,7 @@ def _on_shape(
     """A few trajectories at a time: their steps are products of matrices then."""
     keys = jax.random.split(key, trajectories)
     for first in range(0, trajectories, _TOGETHER):
-        starts = random_starts(equation, domain, keys[first : first + _TOGETHER])
+        starts = random_starts(equation, domain=domain, keys=keys[first : first + _TOGETHER])
         frames, _ = solve_on_shape(
             equation, coefficients, starts, domain=domain, at=at, dt=dt, steps=steps
         )

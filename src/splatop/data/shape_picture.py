@@ -24,7 +24,8 @@ def plot_shape(trajectories: Trajectories, path: str | Path) -> None:
     if path.suffix.lower() not in (".png", ".pdf", ".svg"):
         raise SplatopError(f"expected a picture named .png, .pdf or .svg, got {path.name}")
     grid, domain = trajectories.grid, trajectories.domain
-    assert isinstance(grid, Points) and domain.shape is not None
+    assert isinstance(grid, Points)
+    assert domain.shape is not None
     steps = np.unique(np.linspace(0, trajectories.frames - 1, 3).astype(int))
     rows, columns = len(trajectories.fields) + 1, _HARMONICS + 1
     figure = Figure(figsize=(2.7 * columns, 2.6 * rows), layout="constrained")

@@ -13,7 +13,7 @@ from ..equation import edge_values, parse_boundary
 from ..equation.shape_text import parse_shape
 from ..errors import SplatopError
 from ..grid import Grid
-from ..points import Points
+from ..points import ROUNDING, Points, points_inside, random_points
 from ..shapes import Place, Shape, shape_of_mask
 from ..shapes.mesh import SUFFIXES, read_mesh, shape_of_mesh
 from ..spaces.kept import shape_basis_of
@@ -22,8 +22,6 @@ from .axes import as_lengths, as_origin
 from .sampling import axis_points, sampling_words
 from .trajectories import Trajectories
 
-# Points may lie outside of the edge by this share of the box: coordinates in single precision.
-_ROUNDING = 2e-6
 # Data break a condition if half of an edge is off by this share of a field's spread; for slopes, of
 # the spread over a tenth of the shape.
 _OFF = 0.1
@@ -42,7 +40,8 @@ class MaskedTrajectories(Trajectories):
         self.stated = whole.stated
 
     def read(self, trajectory: int, start: int, frames: int) -> np.ndarray:
-        assert isinstance(self.grid, Points) and self.grid.mask is not None
+        assert isinstance(self.grid, Points)
+        assert self.grid.mask is not None
         return self._whole.read(trajectory, start, frames)[..., self.grid.mask]
 
     def close(self) -> None:
@@ -67,8 +66,8 @@ def settled_on_shape(data: Trajectories, told: Any) -> Trajectories:
     """
     if data.grid.dims != 2:
         raise SplatopError(
-            f"{data.source}: expected 2D data for a shape, got {data.grid.dims}D: shapes are for 2D "
-            "data; leave --shape out, or take a plane of the data"
+            f"{data.source}: expected 2D data for a shape, got {data.grid.dims}D: shapes are 2D, "
+            "leave --shape out, or take a plane of the data"
         )
     if told.periodic:
         raise SplatopError("expected --shape or --periodic, got both: a shape has edges all around")
@@ -117,8 +116,8 @@ def _shape_of_points(data: Trajectories, told: Any) -> tuple[Shape, tuple[Place,
         low, high = data.grid.places.min(0), data.grid.places.max(0)  # type: ignore[union-attr]
         size = high - low
         raise SplatopError(
-            f"{data.source}: expected the shape that the points lie in; the file does not say. They "
-            f"reach from ({low[0]:.4g}, {low[1]:.4g}) to ({high[0]:.4g}, {high[1]:.4g}): give "
+            f"{data.source}: expected the shape that the points lie in; the file does not say. "
+            f"They reach from ({low[0]:.4g}, {low[1]:.4g}) to ({high[0]:.4g}, {high[1]:.4g}): give "
             f'--shape "box({low[0] - 0.01 * size[0]:.3g}, {low[1] - 0.01 * size[1]:.3g}, '
             f'{high[0] + 0.01 * size[0]:.3g}, {high[1] + 0.01 * size[1]:.3g})" if that is where '
             "the edges are, or what is (shape= in Python)"
@@ -142,9 +141,8 @@ def _masked(data: Trajectories, told: Any) -> tuple[MaskedTrajectories, Shape, t
     if shape is None:
         shape = _read(told.shape, corners)
     if mask is None:
-        x, y = np.broadcast_arrays(*grid.coordinates())
-        away = shape.distance(np.stack([x.ravel(), y.ravel()], axis=1)).reshape(x.shape)
-        mask = away <= _ROUNDING * max(grid.lengths)
+        mask = points_inside(shape, grid).mask
+        assert mask is not None
     lost = mask & ~finite
     if lost.any():
         i, j = np.argwhere(lost)[0]
@@ -238,7 +236,7 @@ def _check_inside(data: Trajectories, shape: Shape) -> None:
     if grid.cells is not None:
         return
     away = shape.distance(grid.places)
-    outside = away > _ROUNDING * max(grid.lengths)
+    outside = away > ROUNDING * max(grid.lengths)
     if outside.any():
         worst = int(np.argmax(away))
         x, y = grid.places[worst]
@@ -252,7 +250,8 @@ def _check_inside(data: Trajectories, shape: Shape) -> None:
 def _check_conditions(data: Trajectories, domain: Domain) -> None:
     """Refuse values and slopes that the data plainly do not have at an edge."""
     grid, shape = data.grid, domain.shape
-    assert isinstance(grid, Points) and shape is not None
+    assert isinstance(grid, Points)
+    assert shape is not None
     for functions in (min(len(grid.places) / 5, 300), len(grid.places) / 12, len(grid.places) / 30):
         spacing = float(np.sqrt(shape.area / functions))
         anchors = tuple(max(6, int(np.ceil(n / spacing)) + 1) for n in domain.lengths)
@@ -317,7 +316,7 @@ def shape_and_points(
     (x0, y0), (x1, y1) = shape.bounds
     (left, low), (right, high) = _corners(box)
     size = max(grid.lengths)
-    if min(x0 - left, y0 - low, right - x1, high - y1) < -_ROUNDING * size:
+    if min(x0 - left, y0 - low, right - x1, high - y1) < -ROUNDING * size:
         raise SplatopError(
             f"expected a shape inside of the box from ({left:g}, {low:g}) to ({right:g}, {high:g}),"
             f" got one that reaches from ({x0:.4g}, {y0:.4g}) to ({x1:.4g}, {y1:.4g}): give "
@@ -330,20 +329,7 @@ def shape_and_points(
     conditions = parse_boundary(boundary, fields=fields, dims=2, shape=shape)[1]
     domain = replace(box, shape=shape).with_conditions(conditions)
     if scattered is None:
-        x, y = np.broadcast_arrays(*grid.coordinates())
-        away = shape.distance(np.stack([x.ravel(), y.ravel()], axis=1)).reshape(x.shape)
-        return domain, Points.of_mask(grid, away <= _ROUNDING * size)
+        return domain, points_inside(shape, grid)
     if scattered < 2:
         raise SplatopError(f"expected at least two points (--scattered), got {scattered}")
-    return domain, random_points(domain, scattered, seed)
-
-
-def random_points(domain: Domain, count: int, seed: int) -> Points:
-    """Evenly distributed in the shape."""
-    assert domain.shape is not None
-    rng, found = np.random.default_rng(seed), np.empty((0, 2))
-    low, high = (np.array(corner) for corner in domain.shape.bounds)
-    while len(found) < count:
-        drawn = low + (high - low) * rng.random((2 * count, 2))
-        found = np.concatenate([found, drawn[domain.shape.inside(drawn)]])
-    return Points.of(found[:count], lengths=domain.lengths, origin=domain.origin)
+    return domain, random_points(shape, scattered, seed, lengths=grid.lengths, origin=grid.origin)

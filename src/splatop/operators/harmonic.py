@@ -1,7 +1,8 @@
 """A neural operator on the harmonics of a domain: the FNO where waves do not close.
 
-On a shape its waves are the lowest eigenfunctions of the Laplacian with insulated edges. Between two ends its waves are the harmonics of an insulated axis, cosines, which every smooth field
-can be written in whatever holds at its ends; around a ring they are sines and cosines.
+Between two ends its waves are the harmonics of an insulated axis, cosines, which every smooth field
+can be written in whatever holds at its ends; around a ring they are sines and cosines. On a shape
+they are the lowest eigenfunctions of the Laplacian with insulated edges.
 """
 
 import math

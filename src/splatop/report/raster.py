@@ -1,4 +1,4 @@
-"""Values at points as pixels: those of the grid that the points are of, else of the nearest point."""
+"""Values at points as pixels: those of the grid that the points are of, else the nearest point."""
 
 from dataclasses import dataclass
 

@@ -1,4 +1,4 @@
-"""Shapes cut out of a box in 2D: what lies inside, their named edges, how to integrate over them."""
+"""Shapes cut out of a box in 2D: what lies inside, their named edges, integrals over them."""
 
 from .mask import shape_of_mask as shape_of_mask
 from .pieces import Arc as Arc

@@ -1,7 +1,6 @@
-"""The shape that a mask of a grid shows: its contour, smoothed. The edge is known to a cell only."""
+"""The shape that a mask of a grid shows: its contour, smoothed. Its edge is known to a cell."""
 
 import numpy as np
-from scipy.ndimage import gaussian_filter
 
 from ..errors import SplatopError
 from .pieces import Place
@@ -20,6 +19,7 @@ def shape_of_mask(mask: np.ndarray, first: Place, spacing: Place, low: Place, hi
     `first` is the place of the first point. Where the mask reaches the box's side, that is the
     edge; elsewhere it runs between the points that are inside and those that are not.
     """
+    from scipy.ndimage import gaussian_filter
     from skimage.measure import find_contours
 
     if mask.all():
@@ -51,7 +51,7 @@ def _resampled(ring: np.ndarray) -> np.ndarray:
     """Corners at even distances around a closed ring."""
     steps = np.linalg.norm(np.diff(ring, axis=0, append=ring[:1]), axis=1)
     way = np.concatenate([[0.0], np.cumsum(steps)])
-    count = max(6, int(round(way[-1] / CORNERS)))
+    count = max(6, round(way[-1] / CORNERS))
     at = np.arange(count) / count * way[-1]
     closed = np.concatenate([ring, ring[:1]])
     return np.stack([np.interp(at, way, closed[:, k]) for k in (0, 1)], axis=1)

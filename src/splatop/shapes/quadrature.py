@@ -9,8 +9,6 @@ from dataclasses import dataclass
 from functools import lru_cache
 
 import numpy as np
-from scipy.spatial import Delaunay, cKDTree
-from scipy.special import roots_jacobi
 
 from ..errors import SplatopError
 from .pieces import Arc, Piece
@@ -55,6 +53,8 @@ def quadrature(shape: Shape, side: float, order: int) -> Quadrature:
 
 def _conical(order: int) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     """Points (r, s) with r, s >= 0 and r + s <= 1, and weights that sum to 1/2."""
+    from scipy.special import roots_jacobi  # slow to import, and only set-up needs it
+
     x, wx = roots_jacobi(order, 1.0, 0.0)
     y, wy = np.polynomial.legendre.leggauss(order)
     s = np.repeat((x + 1) / 2, order)
@@ -92,6 +92,8 @@ def _mapped(
 
 def _triangulate(shape: Shape, side: float) -> list[tuple[Piece | None, np.ndarray]]:
     """Triangles, anticlockwise; with the arc that their first side is part of, if it is."""
+    from scipy.spatial import Delaunay, cKDTree
+
     if shape.area / side**2 > _MOST_TRIANGLES / 2:
         raise SplatopError(
             f"expected at most {_MOST_TRIANGLES} triangles, got a shape that needs more for a side "
@@ -157,6 +159,8 @@ def _lattice(shape: Shape, side: float) -> np.ndarray:
 
 def _merged(points: np.ndarray, tiny: float) -> tuple[np.ndarray, np.ndarray]:
     """Points that are the same but for rounding, once, and which one each became."""
+    from scipy.spatial import cKDTree
+
     tree = cKDTree(points)
     first = np.array([min(group) for group in tree.query_ball_point(points, tiny)])
     kept, inverse = np.unique(first, return_inverse=True)

@@ -5,6 +5,7 @@ arcs.
 """
 
 import abc
+import itertools
 import math
 from collections import Counter
 from collections.abc import Iterable, Iterator
@@ -389,7 +390,7 @@ def _split(piece: Piece, others: Iterable[Piece], tiny: float) -> list[Piece]:
     t = np.concatenate([[0.0], t, [1.0]])
     return [
         piece.part(float(a), float(b))
-        for a, b in zip(t[:-1], t[1:], strict=True)
+        for a, b in itertools.pairwise(t)
         if (b - a) * piece.length > 10 * tiny
     ]
 
@@ -423,7 +424,8 @@ def _check_simple(pieces: list[Piece], what: str) -> None:
         met = lines[i].intersection(lines[j])
         ways = ends[[i, j], 1] - ends[[i, j], 0]
         back = ways[0] @ ways[1] < -(1 - 1e-12) * np.prod(np.linalg.norm(ways, axis=1))
-        after = (ends[i, 1] == ends[j, 0]).all() or (ends[j, 1] == ends[i, 0]).all()
+        gaps = np.linalg.norm([ends[i, 1] - ends[j, 0], ends[j, 1] - ends[i, 0]], axis=1)
+        after = gaps.min() <= TINY * np.linalg.norm(ways, axis=1).max()
         if after and not back:
             continue
         place = met.centroid

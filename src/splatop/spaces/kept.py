@@ -52,8 +52,8 @@ def shape_basis_of(domain: Domain, anchors: tuple[int, ...], kinds: Kinds) -> Sh
     if found is not None:
         return found
     _say.get()(
-        f"setting up {len(gaussians.centres)} Gaussians on the shape ({' x '.join(map(str, anchors))} "
-        "anchors in its box), once"
+        f"setting up {len(gaussians.centres)} Gaussians on the shape, once "
+        f"({' x '.join(map(str, anchors))} anchors in its box)"
     )
     with one_blas_thread():
         found = build_basis(gaussians, shape, kinds, spacing)

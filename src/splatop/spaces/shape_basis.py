@@ -27,7 +27,7 @@ _REDUNDANT = 1e-7
 # Points along the edge, for each spacing of the anchors.
 PER_SPACING = 1.3
 # Side of a triangle over the spacing, and Gauss points along it: for the set-up, and for products.
-FINE, WORKING = (2.0, 8), (2.5, 6)
+FINE, WORKING = (2.0, 9), (2.5, 6)
 MOST_FUNCTIONS = 2000
 LEAST_ANCHORS = 6
 

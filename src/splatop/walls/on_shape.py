@@ -26,7 +26,7 @@ def shape_anchors(domain: Domain, count: int) -> tuple[int, ...]:
     assert domain.shape is not None
     (x0, y0), (x1, y1) = domain.shape.bounds
     spacing = max(x1 - x0, y1 - y0) / (count - 1)
-    return tuple(max(6, int(round(length / spacing)) + 1) for length in domain.lengths)
+    return tuple(max(6, round(length / spacing) + 1) for length in domain.lengths)
 
 
 def choose_on_shape(

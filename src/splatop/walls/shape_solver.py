@@ -5,7 +5,7 @@ Not independent of Φ, as the reference between walls is: there is no second bas
 it leaves is measured against analytic solutions where there are some, and by doubling the anchors.
 """
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 
 import equinox as eqx
 import jax
@@ -86,7 +86,7 @@ def solve_on_shape(
 
 
 def random_starts(
-    equation: Equation, domain: Domain, keys: Array, *, anchors: int = ANCHORS
+    equation: Equation, *, domain: Domain, keys: Iterable[Array], anchors: int = ANCHORS
 ) -> Float[np.ndarray, "B C R"]:
     """Random states of the lowest harmonics that obey the conditions, largest value about 1, as
     numbers of the space that the reference computes in."""

@@ -1,0 +1,382 @@
+"""Shapes and scattered points: what Gaussians on them are right to, measured; the tables in the docs.
+
+python tools/shapes.py measure [NAME ...]   # into results/shapes/NAME.json, minutes each
+python tools/shapes.py tables               # docs/shapes.md from these
+"""
+
+import argparse
+import json
+import time
+from dataclasses import replace
+from pathlib import Path
+
+import equinox as eqx
+import jax
+import jax.numpy as jnp
+import numpy as np
+from scipy.special import jn_zeros, jnp_zeros, jv
+
+import splatop
+from splatop.benchmarks import BENCHMARKS
+from splatop.data import ArrayTrajectories
+from splatop.derivative import gradient, value
+from splatop.domain import Condition, Domain
+from splatop.identify import identify_trajectories
+from splatop.numerics import Numerics, build_physics
+from splatop.points import Points, random_points
+from splatop.shapes import Box, Difference, Disk, Polygon, shape_of_mask
+from splatop.spaces.shape_basis import build_basis, edge_points, fine_nodes, lattice, orthonormal
+from splatop.walls import random_starts, solve_on_shape
+from splatop.walls.on_shape import shape_anchors
+
+ROOT = Path(__file__).parent.parent
+RESULTS = ROOT / "results" / "shapes"
+PAGE = ROOT / "docs" / "shapes.md"
+BEGIN, END = "<!-- shapes:begin -->", "<!-- shapes:end -->"
+UNIT = ((0.0, 0.0), (1.0, 1.0))
+DISK = Disk(0.5, 0.5, 0.4)
+FRAMES = 100
+
+
+def _roots(kind: str, count: int = 12) -> np.ndarray:
+    """Wavenumbers of the disk by Bessel's functions."""
+    zeros = jn_zeros if kind == "value" else jnp_zeros
+    every = [zeros(0, 4), *(np.repeat(zeros(m, 3), 2) for m in range(1, 8))]
+    every = np.concatenate([[0.0] if kind == "slope" else [], *every])
+    return np.sort(every)[:count] / DISK.radius
+
+
+def _wavenumbers(shape, kind: str, anchors: int) -> np.ndarray:
+    gaussians = lattice(shape, (0.0, 0.0), (1.0, 1.0), (anchors, anchors))
+    kinds = tuple((name, kind) for name in shape.edge_names)
+    basis = build_basis(gaussians, shape, kinds, 1 / (anchors - 1))
+    return np.sqrt(np.abs(basis.laplacian[:12]))
+
+
+def _masked(points: int):
+    x = (np.arange(points) + 0.5) / points
+    mask = np.hypot(x[:, None] - 0.5, x - 0.5) <= DISK.radius
+    return shape_of_mask(mask, (float(x[0]),) * 2, (1 / points,) * 2, *UNIT)
+
+
+def disk() -> dict:
+    """The first twelve wavenumbers of a disk, by its formula, a polygon, and masks."""
+    angle = 2 * np.pi * np.arange(200) / 200
+    corners = zip(0.5 + 0.4 * np.cos(angle), 0.5 + 0.4 * np.sin(angle), strict=True)
+    polygon = Polygon(tuple((float(x), float(y)) for x, y in corners))
+    found = {}
+    for name, shape, kinds in (
+        ("formula", DISK, ("value", "slope")),
+        ("polygon of 200 corners", polygon, ("value",)),
+        ("mask of 80²", _masked(80), ("value",)),
+        ("mask of 160²", _masked(160), ("value",)),
+    ):
+        for kind in kinds:
+            exact = _roots(kind)
+            error = np.abs(_wavenumbers(shape, kind, 24) - exact)[exact > 0] / exact[exact > 0]
+            found[f"{name}, {kind}s set"] = float(error.max())
+    return {"anchors": 24, "errors": found}
+
+
+def hole() -> dict:
+    """Waves around a round hole from 2,254 random points: u and u_x at the walls and inside."""
+    shape, worst = Difference(Box(*UNIT), Disk(0.5, 0.5, 0.2)), np.zeros(4)
+    gaussians = lattice(shape, (0.0, 0.0), (1.0, 1.0), (20, 20))
+    combine = orthonormal(gaussians, fine_nodes(shape, 1 / 19))
+
+    def rows(places, derivative):
+        (index, _), *_ = derivative.terms
+        return gaussians.at(places, index) @ combine
+
+    for seed in range(3):
+        rng = np.random.default_rng(seed)
+        drawn = rng.random((4000, 2))
+        places = drawn[shape.inside(drawn)][:2254]
+        waves = rng.uniform(-3 * np.pi, 3 * np.pi, (8, 2))
+        phase, size = rng.uniform(0, 2 * np.pi, 8), rng.normal(size=8)
+        fields = (
+            lambda p: np.sin(p @ waves.T + phase) @ size,  # noqa: B023
+            lambda p: (np.cos(p @ waves.T + phase) * waves[:, 0]) @ size,  # noqa: B023
+        )
+        c = np.linalg.pinv(rows(places, value(2)), rcond=1e-6) @ fields[0](places)
+        walls, inside = edge_points(shape, 0.01)[1], drawn[shape.distance(drawn) < -0.1][:500]
+        found = [
+            np.abs(rows(where, d) @ c - exact(where)).max() / np.abs(exact(where)).max()
+            for where in (walls, inside)
+            for d, exact in zip((value(2), gradient(2)[0]), fields, strict=True)
+        ]
+        worst = np.maximum(worst, found)
+    names = ("u at the walls", "u_x at the walls", "u inside", "u_x inside")
+    return {"points": 2254, "anchors": 20, "errors": dict(zip(names, worst.tolist(), strict=True))}
+
+
+def heat() -> dict:
+    """Heat in a disk with a cold edge against the Bessel series, from 2,000 random points."""
+    rate, radius, dt = 0.02, DISK.radius, 0.02
+    at = random_points(DISK, 2000, 0, lengths=(1.0, 1.0), origin=(0.0, 0.0))
+
+    def exact(p, t):
+        x, y = p.T
+        r, angle = np.hypot(x - 0.5, y - 0.5), np.arctan2(y - 0.5, x - 0.5)
+        return sum(
+            np.exp(-rate * (z / radius) ** 2 * t)
+            * jv(m, z * r / radius)
+            * np.cos(m * angle + q)
+            / (1 + q)
+            for m in range(4)
+            for q, z in enumerate(jn_zeros(m, 3))
+        )
+
+    box = replace(Domain.box((1.0, 1.0), periodic=(False, False)), shape=DISK)
+    domain = box.with_conditions({("disk1", "u"): Condition("value", 0.0)})
+    equation = splatop.parse_equation("dt(u) = D*lap(u)", dims=2, fields=("u",))
+    frames = np.stack([exact(at.places, dt * k) for k in range(FRAMES + 1)])[:, None]
+    numerics = Numerics("none", (), 0.0, (16, 16), 1, integrator="etdrk4")
+    physics = build_physics(equation, numerics, dt=dt, domain=domain, layout=at)
+    roll = eqx.filter_jit(lambda s, u: splatop.rollout(s, u, {"D": rate}, steps=FRAMES))
+    states = np.asarray(roll(physics, jnp.asarray(frames[0], jnp.float32)))
+    errors = [_relative(a, b) for a, b in zip(states, frames[1:], strict=True)]
+    found = {}
+    for noise in (0.0, 0.01):
+        noisy = frames[:41] + noise * frames[:41].std() * np.random.default_rng(1).standard_normal(
+            frames[:41].shape
+        )
+        data = ArrayTrajectories(noisy[None], at, dt=dt, fields=("u",), domain=domain)
+        (one,) = identify_trajectories(equation, None, data, unknown=("D",), frames="all")
+        found[f"{noise:g}"] = {
+            "percent": {"D": 100 * abs(one.estimates["D"] / rate - 1)},
+            "trusted": one.trusted,
+        }
+    return {
+        "points": 2000,
+        "frames": FRAMES,
+        "functions": int(physics.space.shape[0]),
+        "rl2_mean": float(np.mean(errors)),
+        "rl2_largest": float(max(errors)),
+        "identified": found,
+    }
+
+
+def _against_twice(name: str, anchors: int, trajectories: int = 2) -> dict:
+    """Φ with so many anchors across, against a reference with twice as many and its step halved
+    until frames agree to 1e-7; and identification from 2,000 scattered points with noise."""
+    benchmark = BENCHMARKS[name]
+    domain, at = benchmark.domain, benchmark.grid
+    own = dict(benchmark.coefficients)
+    keys = jax.random.split(jax.random.key(0), trajectories)
+    place = {"domain": domain, "anchors": 2 * anchors}
+    starts = random_starts(benchmark.equation, keys=keys, **place)
+    points = random_points(domain.shape, 2000, 0, lengths=domain.lengths, origin=domain.origin)
+    both = Points.of(
+        np.concatenate([at.places, points.places]), lengths=domain.lengths, origin=domain.origin
+    )
+    truth, step_error = solve_on_shape(
+        benchmark.equation, own, starts, at=both, dt=benchmark.dt, steps=FRAMES, **place
+    )
+    count = len(at.places)
+    frames = truth[..., :count].astype(np.float32)
+    errors, used = [], {}
+    for integrator, substeps in (("etdrk4", 1), ("etdrk4", 2), ("etdrk4", 4)):
+        numerics = Numerics(
+            "none", (), 0.0, shape_anchors(domain, anchors), substeps, integrator=integrator
+        )
+        physics = build_physics(
+            benchmark.equation, numerics, dt=benchmark.dt, domain=domain, layout=at
+        )
+        roll = eqx.filter_jit(lambda s, u: splatop.rollout(s, u, own, steps=FRAMES))
+        states = [np.asarray(roll(physics, jnp.asarray(one[0]))) for one in frames]
+        curve = [
+            [_relative(a, b) for a, b in zip(s, f[1:], strict=True)]
+            for s, f in zip(states, frames, strict=True)
+        ]
+        errors.append(float(np.mean(curve)))
+        used[f"{substeps}"] = {"mean": errors[-1], "last": float(np.mean([c[-1] for c in curve]))}
+    noisy = truth[:1, :61, :, count:]
+    size = noisy.std(axis=(0, 1, 3), keepdims=True)
+    noisy = noisy + 0.01 * size * np.random.default_rng(1).standard_normal(noisy.shape)
+    data = ArrayTrajectories(noisy, points, dt=benchmark.dt, fields=benchmark.fields, domain=domain)
+    (one,) = identify_trajectories(benchmark.equation, None, data, unknown=tuple(own), frames="all")
+    return {
+        "frames": FRAMES,
+        "trajectories": trajectories,
+        "points": count,
+        "anchors": anchors,
+        "functions": int(physics.space.shape[0]),
+        "reference_functions": int(starts.shape[-1]),
+        "reference_step_error": step_error,
+        "rl2_by_substeps": used,
+        "rl2": min(errors),
+        "identified_1_percent_noise": {
+            "percent": {k: 100 * abs(one.estimates[k] / v - 1) for k, v in own.items()},
+            "trusted": one.trusted,
+            "warnings": list(one.warnings),
+        },
+    }
+
+
+def lshape() -> dict:
+    return _against_twice("allen_cahn_lshape", 14)
+
+
+def cylinder() -> dict:
+    return _against_twice("tracer_cylinder", 18)
+
+
+def step() -> dict:
+    """One step of about 1,000 functions over pdequinox's FNO at 160²."""
+    import pdequinox
+
+    def seconds(call, *arguments):
+        call(*arguments).block_until_ready()
+        times = []
+        for _ in range(9):
+            begun = time.perf_counter()
+            call(*arguments).block_until_ready()
+            times.append(time.perf_counter() - begun)
+        return float(np.median(times))
+
+    fno = pdequinox.arch.ClassicFNO(
+        2, 1, 1, hidden_channels=6, num_modes=10, num_blocks=4, key=jax.random.key(0)
+    )
+    network = eqx.filter_jit(lambda n, u: n(u))
+    box = replace(Domain.box((1.0, 1.0), periodic=(False, False)), shape=DISK)
+    domain = box.with_conditions({("disk1", "u"): Condition("value", 0.0)})
+    at = random_points(DISK, 4000, 0, lengths=(1.0, 1.0), origin=(0.0, 0.0))
+    beside = seconds(network, fno, jnp.zeros((1, 160, 160)))
+    found = {"fno_ms": 1e3 * beside}
+    for name, text in (
+        ("linear", "dt(u) = -v*dx(u) + D*lap(u)"),
+        ("products", "dt(u) = -u*dx(u) - u*dy(u) + D*lap(u)"),
+    ):
+        equation = splatop.parse_equation(text, dims=2, fields=("u",))
+        values = dict.fromkeys(equation.coefficient_names, 0.001)
+        numerics = Numerics("none", (), 0.0, (42, 42), 1, integrator="etdrk4")
+        physics = build_physics(equation, numerics, dt=1e-3, domain=domain, layout=at)
+        one = eqx.filter_jit(lambda p, u: p(u, values))  # noqa: B023
+        many = eqx.filter_jit(lambda p, u: jax.vmap(lambda v: p(v, values))(u))  # noqa: B023
+        u = jnp.zeros((1, 4000))
+        found["functions"] = int(physics.space.shape[0])
+        found[name] = {
+            "ratio_alone": seconds(one, physics, u) / beside,
+            "ratio_each_of_20": seconds(many, physics, jnp.zeros((20, 1, 4000))) / 20 / beside,
+        }
+    return found
+
+
+def _relative(a: np.ndarray, b: np.ndarray) -> float:
+    return float(np.linalg.norm(a - b) / np.linalg.norm(b))
+
+
+MEASURES = {
+    "disk": disk,
+    "hole": hole,
+    "heat": heat,
+    "lshape": lshape,
+    "cylinder": cylinder,
+    "step": step,
+}
+
+
+def tables() -> None:
+    rows = ["| what | target | measured |", "| --- | --- | --- |"]
+    held = {
+        n: json.loads((RESULTS / f"{n}.json").read_text())
+        for n in MEASURES
+        if (RESULTS / f"{n}.json").exists()
+    }
+
+    def add(what: str, target: str, name: str, cell) -> None:
+        rows.append(
+            f"| {what} | {target} | {cell(held[name]) if name in held else 'not measured'} |"
+        )
+
+    for key, target in (
+        ("formula, values set", "1e-7"),
+        ("formula, slopes set", "1e-7"),
+        ("polygon of 200 corners, values set", "1e-3"),
+        ("mask of 80², values set", "falling with the grid"),
+        ("mask of 160², values set", "1e-2"),
+    ):
+        add(
+            f"disk, 24 anchors: first twelve wavenumbers, {key}",
+            target,
+            "disk",
+            lambda d, k=key: f"{d['errors'][k]:.1e}",
+        )
+    for key, target in (
+        ("u at the walls", "1e-4"),
+        ("u_x at the walls", "1e-3"),
+        ("u inside", "1e-6"),
+        ("u_x inside", "1e-5"),
+    ):
+        add(
+            f"square with a hole, 2,254 random points, 20 anchors: {key}",
+            target,
+            "hole",
+            lambda d, k=key: f"{d['errors'][k]:.1e}",
+        )
+    add(
+        "heat in a disk against the Bessel series, 2,000 random points, 100 frames: largest rL2",
+        "1e-5",
+        "heat",
+        lambda d: f"{d['rl2_largest']:.1e}",
+    )
+    for name, label in (
+        ("lshape", "reaction-diffusion in the L"),
+        ("cylinder", "tracer around the cylinder"),
+    ):
+        add(
+            f"{label}, 100 frames, against twice the anchors and half the step: mean rL2",
+            "1e-3",
+            name,
+            lambda d: (
+                f"{d['rl2']:.1e} ({d['functions']} functions; reference {d['reference_functions']})"
+            ),
+        )
+    add(
+        "D from 2,000 random points in the disk, 1 % noise",
+        "1 %",
+        "heat",
+        lambda d: f"{d['identified']['0.01']['percent']['D']:.2g} %",
+    )
+    for name in ("lshape", "cylinder"):
+        add(
+            f"coefficients of `{'allen_cahn_lshape' if name == 'lshape' else 'tracer_cylinder'}` from 2,000 random points, 1 % noise",
+            "1 %",
+            name,
+            lambda d: (
+                ", ".join(
+                    f"{k} {v:.2g} %" for k, v in d["identified_1_percent_noise"]["percent"].items()
+                )
+                + ("" if d["identified_1_percent_noise"]["trusted"] else ", not trusted")
+            ),
+        )
+    for name, key, target in (
+        ("linear equation, one run", ("linear", "ratio_alone"), "1.0"),
+        ("with products, one run", ("products", "ratio_alone"), "6"),
+        ("with products, each of a batch of 20", ("products", "ratio_each_of_20"), "1.5"),
+    ):
+        add(
+            f"a step over pdequinox's FNO at 160²: {name}",
+            target,
+            "step",
+            lambda d, k=key: f"{d[k[0]][k[1]]:.2g} ({d['functions']} functions)",
+        )
+    text = PAGE.read_text()
+    head, tail = text.split(BEGIN)[0], text.split(END)[1]
+    intro = "By `python tools/shapes.py measure`; errors are relative to the largest value."
+    PAGE.write_text(f"{head}{BEGIN}\n{intro}\n\n" + "\n".join(rows) + f"\n{END}{tail}")
+
+
+if __name__ == "__main__":
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("command", choices=("measure", "tables"))
+    parser.add_argument("names", nargs="*", choices=[*MEASURES, []])
+    given = parser.parse_args()
+    if given.command == "tables":
+        tables()
+    else:
+        RESULTS.mkdir(parents=True, exist_ok=True)
+        for one in given.names or MEASURES:
+            print(one, flush=True)
+            (RESULTS / f"{one}.json").write_text(json.dumps(MEASURES[one](), indent=1) + "\n")
