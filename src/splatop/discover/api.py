@@ -16,7 +16,8 @@ from ..identify.pieces import LONGEST
 from ..identify.problem import NOISY
 from .candidates import Candidate
 from .evidence import Choice, choose
-from .moments import Frames, accumulate, gather, most_frames
+from .gather import Frames, gather, gather_between_walls
+from .moments import accumulate, most_frames
 from .question import Question, ask
 from .refine import Refined, refine
 from .result import Discovered, FoundTerm, number_text
@@ -53,16 +54,18 @@ def discover(
     fields: Sequence[str] | None = None,
     periodic: bool | None = None,
     drop_end: bool = False,
+    boundary: str | None = None,
+    sampling: str | Sequence[str] | None = None,
     progress: Callable[[int, int], None] | None = None,
 ) -> Discovered:
     """The equation behind trajectories, where its text has `?` for what is not known.
 
     `data` are trajectories, a file of them, or arrays as `fit` takes them, with `dt`, `lengths`,
-    `origin`, `fields`, `periodic` and `drop_end`. `known` are values of coefficients that the text
-    names; those it names without a value are found along. Candidates are `terms`
-    ("u, u^2, u*dx(u)"), or products of up to `degree` fields and derivatives up to the `order` that
-    respect each `symmetry` named: rotation, mirror, galilei, conservation. `velocity` names the
-    fields that are its components.
+    `origin`, `fields`, `periodic`, `drop_end`, `boundary` and `sampling`. `known` are values of
+    coefficients that the text names; those it names without a value are found along. Candidates are
+    `terms` ("u, u^2, u*dx(u)"), or products of up to `degree` fields and derivatives up to the
+    `order` that respect each `symmetry` named: rotation, mirror, galilei, conservation. `velocity`
+    names the fields that are its components.
 
     `frames` successive ones from `start` on are used, or as many of all as a pass allows for.
     About `budget` seconds go into refining the coefficients in time; with 0 they stay those of the
@@ -76,12 +79,14 @@ def discover(
         fields=fields,
         periodic=periodic,
         drop_end=drop_end,
+        boundary=boundary,
+        sampling=sampling,
     )
-    if not trajectories.domain.all_periodic:
+    if trajectories.domain.shape is not None:
         raise SplatopError(
-            f"{trajectories.source}: expected data of a periodic box to find terms in, got "
-            f"'{trajectories.domain.describe(trajectories.fields)}': between walls coefficients "
-            "of a whole equation can be identified, terms cannot be found yet"
+            f"{trajectories.source}: expected data on a grid of a box to find terms in, got data "
+            "of a shape: there coefficients of a whole equation can be identified, terms cannot be "
+            "found yet"
         )
     partial = parse_partial_equation(
         equation, dims=trajectories.grid.dims, fields=trajectories.fields
@@ -155,7 +160,10 @@ def _frames(data: Trajectories, question: Question, frames: int | str | None, st
         length = min(longest, max(total, _FEWEST_FRAMES))
         pieces = max(1, total // length)
         begin = np.linspace(0, wanted - length, pieces).round().astype(int)
-    held = gather(data, start + begin, length, question.degree, len(question.basis[0]))
+    if data.domain.all_periodic:
+        held = gather(data, start + begin, length, question.degree, len(question.basis[0]))
+    else:
+        held = gather_between_walls(data, start + begin, length, question.degree, question.values)
     if not np.ptp(held.states):
         raise SplatopError(
             "expected frames that vary in space or time, got one constant value: nothing can be "
@@ -203,7 +211,7 @@ def _refined(
 ) -> tuple[Refined | None, list[Choice]]:
     """The refined coefficients, without terms that they cannot tell from zero."""
     found: Refined | None = None
-    for _ in range(_PRUNINGS):
+    for left in reversed(range(_PRUNINGS + 1)):
         terms = _named(question, choices)
         if not terms or budget <= 0:
             return None, choices
@@ -213,7 +221,7 @@ def _refined(
         if found is None:
             break
         vague = [i for i in found.vague if terms[i][0] not in forced]
-        if not vague or len(terms) == 1:
+        if not vague or len(terms) == 1 or not left:
             break
         ratio = np.abs(found.values) / np.maximum(found.half_widths, 1e-300)
         choices = _without(choices, min(vague, key=lambda i: ratio[i]))

@@ -22,6 +22,7 @@ _APART_SHARE = 0.01
 class Refined:
     """Estimates of the terms, with standard errors and half widths of 95 % intervals.
 
+    `surer` says whether they are better than those of the weak form that terms are chosen by;
     `vague` are those that cannot be told from zero, `doubts` what else speaks against them.
     """
 
@@ -31,6 +32,7 @@ class Refined:
     residual: float
     noise: float
     method: str
+    surer: bool
     frames: int
     vague: tuple[int, ...]
     doubts: tuple[str, ...]
@@ -80,7 +82,9 @@ def refine(
         )
     except SplatopError:
         return None
-    return _pooled(terms, found)
+    # Between walls the weak form takes out what noise adds; around a ring it is the last resort.
+    between_walls = not data.domain.all_periodic
+    return _pooled(terms, found, between_walls)
 
 
 def _some(data: Trajectories, budget: float) -> Trajectories:
@@ -96,6 +100,7 @@ def _some(data: Trajectories, budget: float) -> Trajectories:
         dt=data.dt,
         fields=data.fields,
         times=data.times,
+        domain=data.domain,
     )
 
 
@@ -103,7 +108,9 @@ def _enough(data: Trajectories, budget: float, count: int) -> int:
     return frames_within(budget, data.grid, channels=len(data.fields), trajectories=count)
 
 
-def _pooled(terms: tuple[tuple[str, Candidate], ...], found: list[Identified]) -> Refined:
+def _pooled(
+    terms: tuple[tuple[str, Candidate], ...], found: list[Identified], between_walls: bool
+) -> Refined:
     """Over trajectories: weighted by how sure each is, no surer than they agree."""
     names = [name for name, _ in terms]
     values = np.array([[one.estimates[n] for n in names] for one in found])
@@ -141,6 +148,7 @@ def _pooled(terms: tuple[tuple[str, Candidate], ...], found: list[Identified]) -
         float(np.mean([one.relative_residual for one in found])),
         float(np.max([one.noise_level for one in found])),
         "/".join(sorted({one.method for one in found})),
+        between_walls or all(one.method != "weak" for one in found),
         sum(one.frames for one in found),
         tuple(int(i) for i in np.nonzero(~(width < np.abs(mean)))[0]),
         tuple(dict.fromkeys(doubts)),

@@ -144,7 +144,9 @@ class Task:
         scores = weights[:, None] * (moment - gram @ c)
         scores = scores.reshape(weights.size * len(self.rows), len(at))
         whole = np.einsum("k,bkij->ij", weights, gram)
-        scale = 1 / np.sqrt(np.maximum(np.diag(whole), 1e-300))
+        # A column that is no more than its noise has no scale, and no say.
+        own = np.diag(whole)
+        scale = np.where(own > 0, 1 / np.sqrt(np.where(own > 0, own, 1.0)), 0.0)
         inverse = np.linalg.pinv(whole * np.outer(scale, scale), hermitian=True)
         inverse = inverse * np.outer(scale, scale)
         clusters = np.count_nonzero(np.abs(scores).sum(axis=1))

@@ -4,8 +4,9 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from ..identify.diagnose import unresolved_text
 from .evidence import Choice
-from .moments import Frames
+from .gather import Frames
 from .question import Question
 from .refine import Refined
 from .search import LARGEST
@@ -48,11 +49,7 @@ def judge(
             "excluded): pass more varied data, or name a symmetry"
         )
     if held.spectrum.unresolved:
-        doubts.append(
-            f"the grid does not resolve the data: {held.spectrum.unresolved:.2g} of the field lies "
-            "in the last quarter of its scales, and is no white noise: take frames from a finer "
-            "grid, or from other times"
-        )
+        doubts.append(unresolved_text(held.spectrum.unresolved))
     notes: list[str] = []
     use = False
     if refined is None:
@@ -63,7 +60,7 @@ def judge(
     else:
         doubts += refined.doubts
         notes += refined.warnings
-        use = np.isfinite(refined.values).all() and "weak" not in refined.method
+        use = np.isfinite(refined.values).all() and refined.surer
         doubts += _disagreement(choices, refined)
     warnings = tuple(dict.fromkeys([*doubts, *notes]))
     return Verdict(not doubts, warnings, alternatives, bool(use))

@@ -13,11 +13,11 @@ import numpy as np
 from ..data import Trajectories
 from ..equation import Equation
 from ..errors import SplatopError
-from ..points import Points
 from ..stepper import TIME
-from ..walls import Galerkin, check_conditions, choose_on_shape, choose_sizes, wall_space
+from ..walls import check_conditions
 from .diagnose import UNRESOLVED, unresolved_text
-from .noise import VISIBLE, share_not_white
+from .harmonics import Harmonics, times_of
+from .noise import VISIBLE
 from .pieces import cut
 from .result import Identified
 
@@ -29,9 +29,6 @@ _SHORTEST, _LONGEST = 3, 16
 _HEARD = 5.0
 # What clean frames in single precision and the quadrature in time leave, relative to the change.
 _FLOOR = 1e-6
-_TAIL = 1e-6
-# Harmonics that are not heard are left out anyway: none that are may be missing.
-_LEVEL = 0.995
 # Noise below this share of the fields is rounding.
 _CLEAN = 1e-4
 _STEPS = 30
@@ -62,14 +59,14 @@ def identify_between_walls(
             f"expected at least {LEAST_FRAMES} successive frames between walls, got {length}: pass "
             "more frames"
         )
-    times = _times(trajectories, begin, length)
+    times = times_of(trajectories, begin, length)
     frames = np.stack([trajectories.window(index, int(b), length) for b in begin]).astype(float)
     given = {**known, **unknown}
     notes = []
     with jax.enable_x64(True):
-        rows = _rows(equation, trajectories, frames, times, given)
-        if rows.unresolved:
-            own, kept = _resolved(rows)
+        held = Harmonics(equation, trajectories, frames, times, given)
+        if held.unresolved:
+            own, kept = _resolved(held)
             if kept.any():
                 total = frames.shape[0] * length
                 frames, times = cut(frames, own)[kept], cut(times, own)[kept]
@@ -78,39 +75,18 @@ def identify_between_walls(
                     f"{left_out} of {total} frames hold scales that the grid does not resolve and "
                     "were left out"
                 )
-                rows = _rows(equation, trajectories, frames, times, given)
-        return _solve(rows, dict(unknown), dict(known), frames, notes)
+                held = Harmonics(equation, trajectories, frames, times, given)
+        return _solve(_Rows(held, trajectories.dt), dict(unknown), dict(known), notes)
 
 
-def _rows(
-    equation: Equation,
-    trajectories: Trajectories,
-    frames: np.ndarray,
-    times: np.ndarray,
-    given: Mapping[str, float],
-) -> "_Rows":
-    """The rows of frames `(S, L, C, *N)` at `times` `(S, L)`, in a space fine enough for them."""
-    grid, domain = trajectories.grid, trajectories.domain
-    sparse = slice(None, None, max(1, times.size // 24))
-    few = frames.reshape(-1, *frames.shape[2:])[sparse]
-    at = {**given, TIME: times.reshape(-1)[sparse]}
-    if isinstance(grid, Points):
-        sizes = choose_on_shape(equation, at, few, domain=domain, at=grid, tail=_TAIL, level=_LEVEL)
-    else:
-        sizes = choose_sizes(equation, at, few, domain=domain, grid=grid, tail=_TAIL, level=_LEVEL)
-    anchors = tuple(size.anchors for size in sizes)
-    scheme = Galerkin(equation, wall_space(equation, domain, anchors))
-    return _Rows(scheme, frames, times, trajectories.dt, grid, given)
-
-
-def _resolved(rows: "_Rows") -> tuple[int, np.ndarray]:
+def _resolved(held: Harmonics) -> tuple[int, np.ndarray]:
     """A length to cut pieces to, and which of these the grid resolves: as many frames as can be
     had."""
-    sizes = np.maximum(rows.sizes, 1e-150)
-    off = np.mean(rows.rest**2, axis=tuple(range(3, rows.rest.ndim))) / sizes**2  # (S, L, C)
+    sizes = np.maximum(held.sizes, 1e-150)
+    off = np.mean(held.rest**2, axis=tuple(range(3, held.rest.ndim))) / sizes**2  # (S, L, C)
     # The quietest frames tell how much of the rest is noise; the energy of white noise in f numbers
     # varies by sqrt(2/f).
-    noise = np.quantile(off, _QUIETEST, axis=(0, 1)) * (1 + 5 * np.sqrt(2 / rows.freedom))
+    noise = np.quantile(off, _QUIETEST, axis=(0, 1)) * (1 + 5 * np.sqrt(2 / held.freedom))
     good = (off <= np.maximum(noise, VISIBLE**2)).all(axis=2)
     length = good.shape[1]
     found: list[tuple[int, int, np.ndarray]] = []
@@ -123,65 +99,28 @@ def _resolved(rows: "_Rows") -> tuple[int, np.ndarray]:
     return own, kept
 
 
-def _times(trajectories: Trajectories, begin: Sequence[int], length: int) -> np.ndarray:
-    """When the frames of each piece are, `(S, L)`."""
-    if not trajectories.even:
-        raise SplatopError(
-            f"{trajectories.source}: expected evenly spaced frames to identify coefficients from "
-            "between walls, got uneven ones: give the coefficients, or interpolate to even times"
-        )
-    every = trajectories.times
-    if every is None:
-        every = trajectories.dt * np.arange(trajectories.frames)
-    return every[np.asarray(begin)[:, None] + np.arange(length)]
-
-
 class _Rows:
     """One row for each piece, bump and harmonic that is heard: what the equation leaves there."""
 
-    def __init__(
-        self, scheme: Galerkin, frames: np.ndarray, times: np.ndarray, dt: float, grid, given
-    ):
-        self.scheme, self.dt, self.times = scheme, dt, jnp.asarray(times)
-        along = scheme.space.sampled(grid.points, grid.layout)
-        fixed = None if scheme.moving else scheme.lifted(given)
-
-        def lifted(t):
-            return scheme.lifted({**given, TIME: t}) if scheme.moving else fixed
-
-        enter = jax.jit(jax.vmap(jax.vmap(lambda u, t: scheme.enter(u, along, lifted(t)))))
-        leave = jax.jit(jax.vmap(jax.vmap(lambda c, t: scheme.leave(c, along, lifted(t)))))
-        self.numbers = enter(jnp.asarray(frames), self.times)  # (pieces, T, C, *R)
-        self.rest = rest = frames - np.asarray(leave(self.numbers, self.times))
-        share = np.prod([r / n for r, n in zip(scheme.space.shape, grid.points, strict=True)])
-        axes = (0, 1, *range(3, frames.ndim))
-        self.noise = np.sqrt(np.mean(rest**2, axis=axes) / max(1 - share, 0.05))  # per field
-        self.rounding = 1e-7 * np.sqrt(np.mean(frames**2, axis=axes))
-        self.sizes = frames.std(axis=axes)
-        self.relative_noise = float(np.max(self.noise / np.maximum(self.sizes, 1e-300)))
-        self.freedom = float(max(1 - share, 0.05) * np.prod(grid.points))
-        self.small = share_not_white(rest, self.sizes, self.freedom)
-        self.unresolved = self.small if self.small >= VISIBLE else 0.0
-        deviation = np.maximum(self.noise, self.rounding)
-        shape = (len(deviation), *(1,) * len(scheme.space.shape))
-        self.deviation = deviation.reshape(shape) * np.sqrt(scheme.space.gain(along))
-        loud = np.sqrt(np.mean(np.square(np.asarray(self.numbers)), axis=(0, 1)))
-        self.heard = loud > _HEARD * self.deviation
+    def __init__(self, held: Harmonics, dt: float):
+        self.held, self.dt = held, dt
+        loud = np.sqrt(np.mean(np.square(np.asarray(held.numbers)), axis=(0, 1)))
+        self.heard = loud > _HEARD * held.deviation
         if not self.heard.any():
             raise SplatopError(
                 "expected fields that stand out from their noise, got none: the frames are noise, "
                 "or constant"
             )
-        length = frames.shape[1]
+        length = held.numbers.shape[1]
         half = int(np.clip((length - 1) // 4, _SHORTEST, _LONGEST))
         stride = max(1, half // 2)
         self.starts = np.arange(0, length - 2 * half, stride)
         self.overlap = 2 * half / stride  # bumps that one frame is in
         self.bump, self.slope = _test_function(half, dt)
-        self.change = np.asarray(-self._against(self.numbers, self.slope))
+        self.change = np.asarray(-self._against(held.numbers, self.slope))
         # What is left of clean frames is an error of the quadrature, and as large as the change is.
         self.floor = _FLOOR * np.sqrt(np.mean(self.change[:, :, self.heard] ** 2))
-        variance = self.deviation**2 * np.sum(self.slope**2)
+        variance = held.deviation**2 * np.sum(self.slope**2)
         self.weight = 1 / np.sqrt(variance[self.heard] + self.floor**2)
 
     def _against(self, values, weights: np.ndarray):
@@ -194,25 +133,21 @@ class _Rows:
 
     def _rest(self, numbers, coefficients) -> jax.Array:
         """What the equation leaves, `(rows, harmonics)`, of the numbers of all frames."""
-        fixed = None if self.scheme.moving else self.scheme.lifted(coefficients)
+        scheme = self.held.scheme
+        fixed = None if scheme.moving else scheme.lifted(coefficients)
 
         def rate(at):
             c, t = at
             now = {**coefficients, TIME: t}
-            lifted = self.scheme.lifted(now) if self.scheme.moving else fixed
-            return self.scheme.tendency(c, now, lifted)
+            lifted = scheme.lifted(now) if scheme.moving else fixed
+            return scheme.tendency(c, now, lifted)
 
         flat = numbers.reshape(-1, *numbers.shape[2:])
-        rates = jax.lax.map(rate, (flat, self.times.reshape(-1)))
+        rates = jax.lax.map(rate, (flat, self.held.times.reshape(-1)))
         rest = -self._against(numbers, self.slope) - self._against(
             rates.reshape(numbers.shape), self.bump
         )
         return rest[:, :, self.heard].reshape(-1, int(self.heard.sum()))
-
-    def noisier(self, key: int) -> jax.Array:
-        """The numbers with as much noise once more."""
-        drawn = np.random.default_rng(key).standard_normal(self.numbers.shape)
-        return self.numbers + jnp.asarray(drawn * self.deviation)
 
 
 def _test_function(half: int, dt: float) -> tuple[np.ndarray, np.ndarray]:
@@ -241,31 +176,30 @@ def _solve(
     rows: _Rows,
     unknown: dict[str, float],
     known: dict[str, float],
-    frames: np.ndarray,
     notes: list[str],
 ) -> Identified:
-    names = tuple(unknown)
-    noisy = rows.relative_noise > _CLEAN and not rows.unresolved
+    names, held = tuple(unknown), rows.held
+    noisy = held.relative_noise > _CLEAN and not held.unresolved
 
     def left(x, numbers):
         return rows._rest(numbers, {**known, **dict(zip(names, x, strict=True))})
 
     evaluate = jax.jit(lambda x, numbers: (left(x, numbers), jax.jacfwd(left)(x, numbers)))
     start = np.array([float(unknown[name]) for name in names])
-    x, _, _, settled = _search(evaluate, names, rows.numbers, rows.weight, start)
+    x, _, _, settled = _search(evaluate, names, held.numbers, rows.weight, start)
     bias, drawn = 0.0, []
     if noisy:
         # As much noise once more: what it adds to a row, and what it moves the estimates by. It has
         # moved them by as much once before (simulation extrapolation).
-        before = np.asarray(evaluate(x, rows.numbers)[0])
-        again = [rows.noisier(key) for key in range(_DRAWS)]
+        before = np.asarray(evaluate(x, held.numbers)[0])
+        again = [held.noisier(key) for key in range(_DRAWS)]
         added = [np.asarray(evaluate(x, numbers)[0]) - before for numbers in again]
         variance = np.mean(np.square(added), axis=(0, 1))
         rows.weight = 1 / np.sqrt(variance + rows.floor**2)
-        x, _, _, settled = _search(evaluate, names, rows.numbers, rows.weight, x)
+        x, _, _, settled = _search(evaluate, names, held.numbers, rows.weight, x)
         drawn = [_search(evaluate, names, n, rows.weight, x, steps=3)[0] - x for n in again]
         bias = np.mean(drawn, axis=0)
-    r, jacobian = (np.asarray(part) for part in evaluate(x, rows.numbers))
+    r, jacobian = (np.asarray(part) for part in evaluate(x, held.numbers))
     r, jacobian = r * rows.weight, jacobian * rows.weight[:, None]
     sizes = np.linalg.norm(jacobian.reshape(-1, len(names)), axis=0)
     scaled = jacobian / sizes
@@ -282,8 +216,8 @@ def _solve(
     unexplained = float(np.linalg.norm(r) / np.linalg.norm(whole))
     excess = float(np.sqrt(np.mean(r**2)))
     doubts = []
-    if rows.unresolved and unexplained > UNRESOLVED:
-        doubts.append(unresolved_text(rows.unresolved))
+    if held.unresolved and unexplained > UNRESOLVED:
+        doubts.append(unresolved_text(held.unresolved))
     if not settled:
         doubts.append("the search did not settle: give values to start from (--unknown)")
     if unexplained > _UNEXPLAINED and excess > _LASTING:
@@ -304,7 +238,7 @@ def _solve(
         if abs(values[name]) <= h:
             doubts.append(f"{name} cannot be told from zero: the term may not be there")
     if noisy:
-        notes.append(f"the frames hold about {100 * rows.relative_noise:.2g} % of noise")
+        notes.append(f"the frames hold about {100 * held.relative_noise:.2g} % of noise")
     return Identified(
         method="weak",
         estimates=values,
@@ -314,9 +248,9 @@ def _solve(
             for name, h in zip(names, half, strict=True)
         },
         known=known,
-        frames=frames.shape[0] * frames.shape[1],
+        frames=held.numbers.shape[0] * held.numbers.shape[1],
         relative_residual=unexplained,
-        noise_level=rows.relative_noise,
+        noise_level=held.relative_noise,
         condition_number=condition,
         warnings=(*doubts, *notes),
         trusted=not doubts,

@@ -119,6 +119,6 @@ class CoarseProblem(Loaded):
     def store(self, points: int) -> None:
         self.fine.store(FULL)
 
-    def sample_frames(self) -> np.ndarray:
-        frames = self.fine.sample_frames()
-        return frames if self._points is None else truncated_frames(frames, self._points)
+    def sample(self) -> tuple[np.ndarray, dict[str, np.ndarray]]:
+        frames, moments = self.fine.sample()
+        return (frames if self._points is None else truncated_frames(frames, self._points)), moments

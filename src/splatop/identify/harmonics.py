@@ -1,0 +1,101 @@
+"""Frames between walls, or on a shape, in the harmonics of their domain, and how noisy they are."""
+
+from collections.abc import Mapping, Sequence
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+
+from ..data import Trajectories
+from ..equation import Equation
+from ..errors import SplatopError
+from ..points import Points
+from ..stepper import TIME
+from ..walls import Galerkin, choose_on_shape, choose_sizes, wall_space
+from .noise import VISIBLE, share_not_white
+
+_TAIL = 1e-6
+# Harmonics that are not heard are left out anyway: none that are may be missing.
+_LEVEL = 0.995
+
+
+class Harmonics:
+    """Pieces of frames `(S, L, C, *N)` at `times` `(S, L)` as numbers `(S, L, C, *R)` of a space
+    that is fine enough for them.
+
+    `rest` is what the space does not hold of the frames. `noise`, `rounding` and `sizes` hold one
+    standard deviation for each field, of white noise as large as the rest, of single precision,
+    and of the field itself; `deviation` `(C, *R)` is that of noise in each number. `unresolved` is
+    the share of the rest in the fields where it is no white noise, else 0.
+    """
+
+    def __init__(
+        self,
+        equation: Equation,
+        trajectories: Trajectories,
+        frames: np.ndarray,
+        times: np.ndarray,
+        given: Mapping[str, float],
+    ):
+        grid = trajectories.grid
+        self.scheme = scheme = _scheme(equation, trajectories, frames, times, given)
+        self.times = jnp.asarray(times)
+        along = scheme.space.sampled(grid.points, grid.layout)
+        fixed = None if scheme.moving else scheme.lifted(given)
+
+        def lifted(t):
+            return scheme.lifted({**given, TIME: t}) if scheme.moving else fixed
+
+        enter = jax.jit(jax.vmap(jax.vmap(lambda u, t: scheme.enter(u, along, lifted(t)))))
+        leave = jax.jit(jax.vmap(jax.vmap(lambda c, t: scheme.leave(c, along, lifted(t)))))
+        self.numbers = enter(jnp.asarray(frames), self.times)
+        self.rest = rest = frames - np.asarray(leave(self.numbers, self.times))
+        share = np.prod([r / n for r, n in zip(scheme.space.shape, grid.points, strict=True)])
+        axes = (0, 1, *range(3, frames.ndim))
+        self.noise = np.sqrt(np.mean(rest**2, axis=axes) / max(1 - share, 0.05))
+        self.rounding = 1e-7 * np.sqrt(np.mean(frames**2, axis=axes))
+        self.sizes = frames.std(axis=axes)
+        self.relative_noise = float(np.max(self.noise / np.maximum(self.sizes, 1e-300)))
+        self.freedom = float(max(1 - share, 0.05) * np.prod(grid.points))
+        small = share_not_white(rest, self.sizes, self.freedom)
+        self.unresolved = small if small >= VISIBLE else 0.0
+        deviation = np.maximum(self.noise, self.rounding)
+        shape = (len(deviation), *(1,) * len(scheme.space.shape))
+        self.deviation = deviation.reshape(shape) * np.sqrt(scheme.space.gain(along))
+
+    def noisier(self, key: int) -> jax.Array:
+        """The numbers with as much noise once more."""
+        drawn = np.random.default_rng(key).standard_normal(self.numbers.shape)
+        return self.numbers + jnp.asarray(drawn * self.deviation)
+
+
+def _scheme(
+    equation: Equation,
+    trajectories: Trajectories,
+    frames: np.ndarray,
+    times: np.ndarray,
+    given: Mapping[str, float],
+) -> Galerkin:
+    grid, domain = trajectories.grid, trajectories.domain
+    sparse = slice(None, None, max(1, times.size // 24))
+    few = frames.reshape(-1, *frames.shape[2:])[sparse]
+    at = {**given, TIME: times.reshape(-1)[sparse]}
+    if isinstance(grid, Points):
+        sizes = choose_on_shape(equation, at, few, domain=domain, at=grid, tail=_TAIL, level=_LEVEL)
+    else:
+        sizes = choose_sizes(equation, at, few, domain=domain, grid=grid, tail=_TAIL, level=_LEVEL)
+    anchors = tuple(size.anchors for size in sizes)
+    return Galerkin(equation, wall_space(equation, domain, anchors))
+
+
+def times_of(trajectories: Trajectories, begin: Sequence[int], length: int) -> np.ndarray:
+    """When the frames of each piece are, `(S, L)`."""
+    if not trajectories.even:
+        raise SplatopError(
+            f"{trajectories.source}: expected evenly spaced frames between walls to learn an "
+            "equation from, got uneven ones: interpolate to even times"
+        )
+    every = trajectories.times
+    if every is None:
+        every = trajectories.dt * np.arange(trajectories.frames)
+    return every[np.asarray(begin)[:, None] + np.arange(length)]
