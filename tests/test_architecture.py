@@ -9,8 +9,8 @@ PACKAGE = Path(splatop.__file__).parent
 
 # A room is a module or a folder directly below the package.
 ROOMS = """
-_version errors threads annotations domain grid derivative spectral stepper exponential integrators
-spaces gaussians render encoders jets
+_version errors threads annotations domain grid derivative spectral signal stepper exponential
+integrators spaces gaussians render encoders jets
 equation etdrk4 physics stability initial walls solver
 benchmarks data identify discover operators surrogate ensemble registry description numerics
 tune model export estimate training evaluate report reproduce fit_arguments fitted bench cli

@@ -21,6 +21,7 @@ from splatop.walls import solve_between_walls
 
 TAU = 2 * np.pi
 D, A, OMEGA = 0.02, 0.7, 3.0
+DT = 0.1
 FORCED = "dt(u) = D*lap(u) + A*sin(omega*t)*sin(2*pi*x)"
 VALUES = {"D": D, "A": A, "omega": OMEGA}
 # What u = sin(omega t + 2x) needs to be a solution; it moves the values and slopes at both ends.

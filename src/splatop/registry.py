@@ -43,7 +43,7 @@ from .physics import EmbeddedPhysics
 from .render import DenseRenderer, FourierRenderer, LocalRenderer
 from .spaces import BoxSpace
 from .spectral import BoxFilter, PassThrough, SharpFilter, SmoothFilter
-from .surrogate import ScaledOperator, Surrogate
+from .surrogate import Inputs, ScaledOperator, Surrogate
 from .walls import WallPhysics
 
 T = TypeVar("T")
@@ -64,6 +64,7 @@ SHIPPED: dict[str, Any] = {
     "surrogate": Surrogate,
     "scaled-operator": ScaledOperator,
     "operator": OperatorStepper,
+    "inputs": Inputs,
     "physics": EmbeddedPhysics,
     "ensemble": Ensemble,
     # Physics.

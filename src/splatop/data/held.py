@@ -12,6 +12,7 @@ from ..grid import Grid
 from .axes import as_lengths, as_origin, is_complex, need
 from .complex_fields import real_array, real_fields, whole_names
 from .edges import Told, settled
+from .inputs import check_drop, with_inputs
 from .open import open_trajectories
 from .seam import without_end
 from .times import frame_times, told_times
@@ -34,6 +35,7 @@ def as_trajectories(
     default_fields: Sequence[str] = ("u",),
     t0: float | None = None,
     times: Sequence[float] | np.ndarray | None = None,
+    inputs: Sequence[str] | None = None,
 ) -> Trajectories:
     """Trajectories from an array `([B,] T, C, *N)`, xarray, a path, or trajectories themselves.
 
@@ -60,6 +62,8 @@ def as_trajectories(
                 "expected dt, lengths, origin, fields, boundary, sampling and t0 only for arrays, "
                 "got them with trajectories, which state their own: leave them out"
             )
+        data = with_inputs(data, inputs)
+        check_drop(drop_end, data.inputs)
         rings = tuple(axis for axis, ring in enumerate(data.domain.periodic) if ring)
         return without_end(data, rings, keep_lengths=False) if drop_end else data
     if isinstance(data, str | Path):
@@ -74,11 +78,12 @@ def as_trajectories(
             boundary=boundary,
             sampling=sampling,
             t0=t0,
+            inputs=inputs,
         )
     if is_labelled(data):
         trajectories = _from_labelled(data, dt, sides, corner, fields, default_fields)
     elif isinstance(data, np.ndarray | jax.Array):
-        names = default_fields if fields is None else fields
+        names = (*default_fields, *(inputs or ())) if fields is None else fields
         trajectories = from_array(data, dt=dt, lengths=sides, origin=corner, fields=names)
         if times is not None and len(times) != trajectories.frames:
             raise SplatopError(
@@ -94,6 +99,8 @@ def as_trajectories(
         raise SplatopError(f"expected at least two frames, got {trajectories.frames}")
     for index in range(trajectories.trajectories):
         trajectories.window(index, 0, trajectories.frames)  # refuses what is not finite
+    trajectories = with_inputs(trajectories, inputs)
+    check_drop(drop_end, inputs)
     told = Told(boundary, sampling, periodic or None, drop_end, sides, corner)
     trajectories = settled(trajectories, told)
     trajectories.times = told_times(

@@ -11,6 +11,7 @@ from .arrays import NPY, ZIP, open_npy, open_npz
 from .complex_fields import real_fields
 from .edges import Told, settled
 from .hdf5 import SIGNATURE, error_line, open_hdf5
+from .inputs import check_drop, with_inputs
 from .pdebench import FlatTrajectories, GroupedTrajectories, is_flat, is_grouped
 from .times import told_times
 from .trajectories import Trajectories
@@ -34,6 +35,7 @@ def open_trajectories(
     boundary: str | None = None,
     sampling: str | Sequence[str] | None = None,
     t0: float | None = None,
+    inputs: Sequence[str] | None = None,
 ) -> Trajectories:
     """Open a file of trajectories; windows are read when they are asked for.
 
@@ -41,7 +43,7 @@ def open_trajectories(
     of the `fields`, the side `lengths` of the box, the time step `dt`; and the `origin` that the
     axes begin at, which is 0 unless the file has coordinates. Given values replace the file's. `t0`
     is the time of the first frame, which an equation with `t` in it needs; a file with time stamps
-    states it.
+    states it. `inputs` are fields that drive the others and are not predicted.
 
     `boundary` says what holds at the edges, as in "x0: u = 0; x1: dn(u) = 0; y: periodic", and
     `sampling` where the points of bounded axes lie ("ends", "cells" or "left", one for all axes or
@@ -64,7 +66,8 @@ def open_trajectories(
     try:
         if trajectories.frames < 2:
             raise SplatopError(f"{path.name}: expected at least two frames, got one")
-        trajectories = real_fields(trajectories)
+        trajectories = with_inputs(real_fields(trajectories), inputs)
+        check_drop(drop_end, inputs)
         told = Told(boundary, sampling, periodic, drop_end, lengths, origin)
         trajectories = settled(trajectories, told)
         trajectories.times = told_times(

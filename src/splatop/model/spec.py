@@ -24,7 +24,7 @@ from ..operators import BASELINES, FNO, Conditioning, baseline
 from ..operators.harmonic import HarmonicOperator
 from ..spectral import Field
 from ..stepper import INTERVAL, Stepper
-from ..surrogate import ScaledOperator, Surrogate
+from ..surrogate import Inputs, ScaledOperator, Surrogate
 
 KINDS = ("surrogate", "physics", *BASELINES)
 # What corrects the physics of a surrogate: our network, or one whose class has no registered name.
@@ -67,6 +67,7 @@ class ModelSpec:
     terms: Any = None
     domain: Domain | None = None
     layout: tuple[str, ...] = ()
+    inputs: tuple[str, ...] = ()  # known fields that drive the others
     intervals: tuple[float, ...] = ()  # shortest and longest, of frames that are not even
 
     def __post_init__(self):
@@ -113,7 +114,9 @@ class ModelSpec:
             benchmark = get_benchmark(self.benchmark)
             if self.equation == benchmark.equation_text:
                 return benchmark.equation
-        parsed = parse_equation(self.equation, dims=self.dims, fields=self.fields)
+        parsed = parse_equation(
+            self.equation, dims=self.dims, fields=self.fields, inputs=self.inputs
+        )
         return parsed.placed_at(self.origin)
 
     @property
@@ -208,6 +211,8 @@ def build_model(
         zeros = np.zeros(len(spec.conditions))
         conditioning = Conditioning(spec.conditions, zeros, zeros + 1)
     zero, one = jnp.zeros(channels), jnp.ones(channels)
+    count = len(spec.inputs)
+    given = Inputs(spec.inputs, jnp.zeros(count), jnp.ones(count)) if count else None
     if spec.kind in BASELINES:
         if spec.conditions and spec.kind != "fno":
             raise SplatopError(
@@ -220,12 +225,12 @@ def build_model(
             network = baseline(
                 spec.kind,
                 spec.dims,
-                channels,
+                channels + count,
                 key=key,
                 tenfold=spec.tenfold,
                 walls=spec.domain is not None,
             )
-        return ScaledOperator(network, zero, one, conditioning)
+        return ScaledOperator(network, zero, one, conditioning, given)
     if spec.numerics is None:
         raise SplatopError(f"a {spec.kind} model expected numerics for its physics, got none")
     if encoder is None:
@@ -250,13 +255,13 @@ def build_model(
             f"{type(operator).__name__}: leave it out"
         )
     network = _fno(spec, key, zero_projection=True) if operator is None else operator
-    return Surrogate(physics, network, zero, one, one, conditioning, spec.coupling)
+    return Surrogate(physics, network, zero, one, one, conditioning, spec.coupling, given)
 
 
 def _fno(spec: ModelSpec, key: PRNGKeyArray, *, zero_projection: bool) -> FNO | HarmonicOperator:
     if spec.domain is not None:
         return HarmonicOperator(
-            len(spec.fields),
+            len(spec.fields) + len(spec.inputs),
             closed=spec.domain.periodic,
             layout=spec.layout,
             hidden=spec.hidden,
@@ -268,7 +273,7 @@ def _fno(spec: ModelSpec, key: PRNGKeyArray, *, zero_projection: bool) -> FNO | 
         )
     return FNO(
         spec.dims,
-        len(spec.fields),
+        len(spec.fields) + len(spec.inputs),
         hidden=spec.hidden,
         modes=spec.modes,
         blocks=spec.blocks,
