@@ -63,7 +63,8 @@ class Term(eqx.Module):
         return self
 
     def __call__(self, jet: Jet, coefficients: Coefficients) -> Field:
-        total = sum(self.parts(jet, coefficients), start=0.0)
+        first, *others = self.parts(jet, coefficients)
+        total = sum(others, start=first)
         if self.coefficient is None:
             return total
         return jnp.asarray(coefficients[self.coefficient], jet.state.dtype) * total

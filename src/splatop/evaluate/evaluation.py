@@ -3,6 +3,7 @@
 import math
 from collections.abc import Collection, Iterator, Mapping
 from dataclasses import replace
+from typing import Any
 
 import equinox as eqx
 import jax
@@ -125,8 +126,8 @@ def _with_physics_alone(found: Mapping[str, Metrics], name: str) -> Metrics:
 def check_model_fits(model: Model, trajectories: Trajectories) -> None:
     """Refuse data that the model was not made for."""
     spec, grid = model.spec, trajectories.grid
-    wanted = {"dimensions": spec.dims, "channels": len(spec.fields)}
-    held = {"dimensions": grid.dims, "channels": len(trajectories.fields)}
+    wanted: dict[str, Any] = {"dimensions": spec.dims, "channels": len(spec.fields)}
+    held: dict[str, Any] = {"dimensions": grid.dims, "channels": len(trajectories.fields)}
     if wanted == held:
         wanted = {"side lengths": spec.lengths}
         held = {"side lengths": grid.lengths, "time step": trajectories.dt}

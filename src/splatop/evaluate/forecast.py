@@ -52,13 +52,15 @@ def forecast(
         check_model_fits(model, source)
         begins = 0.0 if source.times is None else float(source.times[0])
         if times is None:
-            times = begins + model.spec.dt * np.arange(1, (steps or 0) + 1)
-        plan = model.timetable(times, t0=begins)
+            asked = begins + model.spec.dt * np.arange(1, (steps or 0) + 1)
+        else:
+            asked = np.asarray(times, float)
+        plan = model.timetable(asked, t0=begins)
         count = min(trajectories or source.trajectories, source.trajectories)
         own = [identified_coefficients(model, source, b) for b in range(count)]
         names = own[0] if own else {}
         layout = Layout(
-            (count, len(times) + 1, *source.shape[2:]),
+            (count, len(asked) + 1, *source.shape[2:]),
             source.grid,
             model.spec.dt,
             source.fields,
@@ -68,12 +70,12 @@ def forecast(
             },
             {"predicted_by": model.spec.kind, "splatop_version": __version__},
             source.domain,
-            np.concatenate([[begins], times]),
+            np.concatenate([[begins], asked]),
         )
         given = inputs or source
         for b in range(count if model.spec.inputs else 0):
             signals = given.signals(_known(given, b))
-            last = float(times[-1])
+            last = float(asked[-1])
             check_cover(signals, model.spec.inputs, begin=begins, until=last, hold=hold_inputs)
         with writing(out, layout) as write:
             for b in progress(range(count)):
