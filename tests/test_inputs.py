@@ -89,7 +89,9 @@ def test_walls_with_inputs():
     assert np.abs(frames[-1, 0] - forced(2.4, x)).max() < 3e-4
 
 
-@pytest.mark.parametrize("method", ["flow", "weak", "trajectory"])
+@pytest.mark.parametrize(
+    "method", ["flow", "weak", pytest.param("trajectory", marks=pytest.mark.slow)]
+)
 def test_coefficients_beside_inputs(method):
     data = with_inputs(driven(), ("f",))
     assert data.fields == ("u",)
@@ -101,6 +103,7 @@ def test_coefficients_beside_inputs(method):
     assert abs(found.estimates["D"] - D) < 1e-3 * D + 1e-4
 
 
+@pytest.mark.slow
 def test_a_driven_surrogate_learns_from_its_inputs(tmp_path):
     """The equation leaves the input out: only the operator can know of it."""
     data = with_inputs(driven(frames=200), ("f",))
