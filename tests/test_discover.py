@@ -8,8 +8,8 @@ from splatop.data import ArrayTrajectories
 from splatop.discover import discover
 from splatop.discover.bells import bells
 from splatop.discover.candidates import Candidate, check_independent, independent, parse_terms
-from splatop.discover.library import library
 from splatop.discover.gather import gather
+from splatop.discover.library import library
 from splatop.discover.moments import accumulate
 from splatop.discover.question import ask
 from splatop.discover.search import Normal, best_sets

@@ -18,6 +18,7 @@ DOCS = ROOT / "docs"
 EXECUTED = [
     "index.md",
     "concepts.md",
+    "time.md",
     "unknown.md",
     *(f"contributing/{name}.md" for name in ("own", "benchmark", "term", "encoder", "operator")),
 ]

@@ -21,6 +21,7 @@ from splatop.walls import solve_between_walls
 
 TAU = 2 * np.pi
 D, A, OMEGA = 0.02, 0.7, 3.0
+DT = 0.1
 FORCED = "dt(u) = D*lap(u) + A*sin(omega*t)*sin(2*pi*x)"
 VALUES = {"D": D, "A": A, "omega": OMEGA}
 # What u = sin(omega t + 2x) needs to be a solution; it moves the values and slopes at both ends.
@@ -121,6 +122,7 @@ def test_walls_that_move(edges, double):
     assert errors[1] < 5e-5
 
 
+@pytest.mark.slow
 def test_the_reference_between_moving_walls():
     grid = Grid((31,), (1.0,), layout=("ends",))
     x = grid.coordinates()[0]
@@ -252,3 +254,36 @@ def test_a_forced_model_from_data_to_forecast():
     with pytest.raises(SplatopError, match="t0"):
         fitted.rollout(data.array[0, 10], 3)
     assert fitted.evaluate(steps=5).rl2_mean < 1e-5
+
+
+@pytest.mark.slow
+def test_one_model_for_several_intervals():
+    """Growth that the equation leaves out, at three intervals: the operator learns it in proportion
+    to the interval, and predicts at times of one's own."""
+    x = np.arange(32) / 32
+    times = np.cumsum(np.tile([0.05, 0.1, 0.2], 40))
+    rng = np.random.default_rng(0)
+    waves, phases = (1, 2), rng.uniform(0, TAU, (3, 2))
+
+    def solution(t, phase):
+        rates = [np.exp((0.5 - D * (TAU * k) ** 2) * (t - times[0])) for k in waves]
+        return sum(r * np.sin(TAU * k * x + p) for r, k, p in zip(rates, waves, phase, strict=True))
+
+    states = np.stack([[[solution(t, phase)] for t in times[:24]] for phase in phases])
+    fitted = splatop.fit(
+        states.astype(np.float32),
+        "dt(u) = D*lap(u)",
+        coefficients={"D": D},
+        times=times[:24],
+        lengths=(1.0,),
+        settings={"phases": "0:150", "batch": 16, "horizon": 1, "modes": 3, "warmup": 10},
+        hold_out=0,
+    )
+    assert fitted.model.spec.intervals == pytest.approx((0.05, 0.2))
+    record = fitted.model.record["measured"]
+    assert record["with_operator"] < 0.5 * record["physics"]
+    asked = times[0] + np.array([0.15, 0.3, 0.45])  # between those it saw
+    frames = fitted.rollout(states[0, 0].astype(np.float32), times=asked, t0=times[0])
+    error = np.abs(frames[-1, 0] - solution(asked[-1], phases[0])).max()
+    alone = np.abs(solution(asked[-1], phases[0]) * (1 - np.exp(-0.5 * 0.45))).max()
+    assert error < 0.5 * alone

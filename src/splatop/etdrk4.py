@@ -15,12 +15,13 @@ from jaxtyping import Array, Complex
 
 from .derivative import Derivative
 from .equation import Equation, Term
+from .equation.equation import total
 from .equation.expansion import LinearPart, split_linear
 from .exponential import Tables, coupled_tables, etdrk4_step, etdrk4_tables
 from .grid import Grid
 from .jets import Jet
 from .spectral import Field, from_modes, to_modes
-from .stepper import Coefficients, later
+from .stepper import Coefficients, inputs_at, later
 
 # Products of a degree beyond it, and functions of the state, alias from the tail of the spectrum.
 HIGHEST_EXACT_DEGREE = 4
@@ -45,6 +46,11 @@ class Scheme(eqx.Module):
         self.linear, self.rest = split_linear(equation, grid.dims)
         self.fields, self.grid = equation.fields, grid
         self.band = band or tuple((n - 1) // 2 for n in grid.points)
+
+    @property
+    def inputs(self) -> tuple[str, ...]:
+        """Known fields that the terms read."""
+        return next((term.reads for term in self.rest if term.reads), ())
 
     @property
     def fine(self) -> Grid:
@@ -74,8 +80,11 @@ class Scheme(eqx.Module):
     def nonlinear(self, modes: Modes, coefficients: Coefficients) -> Modes:
         if not self.rest:
             return jnp.zeros_like(modes)
-        fine, band = self.fine, self.band
+        fine, band, channels = self.fine, self.band, len(self.fields)
         wavenumbers = self.wavenumbers()
+        if self.inputs:
+            given = inputs_at(coefficients, self.inputs).astype(modes.real.dtype)
+            modes = jnp.concatenate([modes, _truncate(to_modes(given), band)])
 
         def on_grid(symbol: np.ndarray | float) -> Field:
             scaled = modes * jnp.asarray(symbol, modes.dtype)
@@ -84,10 +93,8 @@ class Scheme(eqx.Module):
         needed = frozenset().union(*(term.derivatives(fine.dims) for term in self.rest))
         values = {d: on_grid(d.symbol(wavenumbers)) for d in sorted(needed)}
         jet = Jet(on_grid(1.0), values, fine.lengths)
-        total = sum(
-            (term(jet, coefficients) for term in self.rest), start=jnp.zeros_like(jet.state)
-        )
-        return _truncate(to_modes(total), band)
+        rate = total(self.rest, jet, coefficients, channels=channels)
+        return _truncate(to_modes(rate), band)
 
     def advance(
         self,

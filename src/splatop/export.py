@@ -68,6 +68,11 @@ def export_model(
         if platform not in PLATFORMS:
             raise unknown_name("platform", platform, PLATFORMS)
     spec, grid = model.spec, grid_of(model, points)
+    if spec.inputs:
+        raise SplatopError(
+            f"expected a model without inputs to export, got one that is driven by "
+            f"{', '.join(spec.inputs)}: this is not supported yet"
+        )
     names = spec.unknown if model.stepper.autonomous else (*spec.unknown, TIME)
 
     def one(u, values):

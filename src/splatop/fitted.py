@@ -15,6 +15,7 @@ import numpy as np
 from .data import ArrayTrajectories, Trajectories, split
 from .data.complex_fields import as_parts, as_whole
 from .data.held import as_trajectories, clock_unit, is_labelled, state_time
+from .data.inputs import check_cover
 from .encoders import Encoder
 from .equation import Equation
 from .equation.text import check_number
@@ -25,6 +26,7 @@ from .grid import Grid
 from .identify import Identified, identify_trajectories
 from .model import Model, save_model
 from .points import Points
+from .signal import Signal
 from .spectral import Field
 from .stepper import TIME, Coefficients, Stepper, at_step, course, rollout
 from .threads import one_blas_thread
@@ -63,6 +65,7 @@ def fit(
     drop_end: bool = False,
     t0: float | None = None,
     times: Sequence[float] | np.ndarray | None = None,
+    inputs: Sequence[str] | None = None,
     drop_terms: Sequence[str] = (),
     coarse: int | None = None,
     stride: int = 1,
@@ -88,7 +91,8 @@ def fit(
     Complex arrays are those of complex fields: `psi` becomes the real fields `psi_re` and `psi_im`,
     and the equation may be written for either. An equation with `t` in it needs the time `t0` of
     the first frame of an array; `times` are those of all frames, in place of `dt`, which need not
-    be even. `drop_end=True` leaves out a last point that repeats
+    be even. `inputs` are fields of the data that drive the others and are not predicted; the
+    equation may use their names. `drop_end=True` leaves out a last point that repeats
     the first; `lengths` are then those of the period.
 
     Values at fixed scattered `points` `(P, 2)` are arrays `(B, T, C, P)` or `(T, C, P)`; `shape`
@@ -123,6 +127,7 @@ def fit(
         drop_end=drop_end,
         t0=t0,
         times=times,
+        inputs=inputs,
         default_fields=fields_of(equation),
     )
     text = equation_text(equation, trajectories.grid.dims)
@@ -243,18 +248,28 @@ class Fitted:
         *,
         times: Sequence[float] | np.ndarray | None = None,
         t0: float | None = None,
+        inputs: Mapping[str, Any] | None = None,
+        hold_inputs: bool = False,
     ) -> Any:
         """The `steps` states `(T, C, *N)` that follow `u0`, or `(B, T, C, *N)` of a batch.
 
         With `times` in place of `steps`, the states at these. `t0` is the time of `u0`: needed
-        where the equation depends on it, else 0. In xarray the times follow that of `u0`.
+        where the equation depends on it, else 0. `inputs` are the future values `(T, *N)` of each
+        input, at the times of `u0` and of the frames that follow it, or a `Signal` of times of its
+        own; with `hold_inputs` they may end early and then stay. In xarray the times follow that of
+        `u0`.
         """
         if (steps is None) == (times is None):
             raise SplatopError(
                 "expected either a number of steps or times to predict, got "
                 + ("neither" if steps is None else "both")
             )
+        if self.model.spec.inputs and t0 is None:
+            t0 = 0.0
         own = self._complete(u0, coefficients, t0)
+        begin = float(own.get(TIME, 0.0))
+        until = begin + (steps or 0) * self.model.spec.dt if times is None else float(times[-1])
+        own |= self._signals(inputs or {}, begin, until, hold_inputs)
         if times is not None:
             return self._at_times(u0, times, own)
         assert steps is not None
@@ -321,6 +336,28 @@ class Fitted:
         """Write the model to one file, or into a folder; `splatop.load` reads it."""
         path = Path(path)
         return save_model(path / MODEL if path.is_dir() else path, self.model)
+
+    def _signals(
+        self, inputs: Mapping[str, Any], begin: float, until: float, hold: bool
+    ) -> dict[str, Signal]:
+        """The inputs of a rollout over time, checked."""
+        spec, found = self.model.spec, {}
+        for name, values in inputs.items():
+            if name not in spec.inputs:
+                raise unknown_name("input", name, spec.inputs)
+            if isinstance(values, Signal):
+                found[name] = values
+                continue
+            array = jnp.asarray(values, jnp.float32)
+            array = array[None] if array.ndim == spec.dims else array
+            if array.ndim != spec.dims + 1:
+                raise SplatopError(
+                    f"expected values (T, *N) of the input {name}, got shape {np.shape(values)}"
+                )
+            when = begin + spec.dt * np.arange(len(array))
+            found[name] = Signal(array, jnp.asarray(when, jnp.float32))
+        check_cover(found, spec.inputs, begin=begin, until=until, hold=hold)
+        return found
 
     def _at_times(self, u0: State, times: Any, own: dict[str, Any]) -> Any:
         if is_labelled(u0):

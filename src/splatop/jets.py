@@ -53,6 +53,13 @@ class Jet(eqx.Module):
             )
         return self.values[derivative]
 
+    def first(self, channels: int) -> "Jet":
+        """The jet of the first channels alone."""
+        if len(self.state) == channels:
+            return self
+        values = {d: field[:channels] for d, field in self.values.items()}
+        return replace(self, state=self.state[:channels], values=values)
+
     @property
     def dims(self) -> int:
         return len(self.lengths)

@@ -12,13 +12,14 @@ from jaxtyping import Array
 from .encoders import Encoder
 from .equation import Equation
 from .equation.expansion import split_linear
+from .equation.values import time
 from .errors import SplatopError, check_field
 from .etdrk4 import mode_tables
 from .grid import Grid, as_number
 from .integrators import RK4, Integrator, Split, Tendency, as_integrator
 from .jets import JetProvider
 from .spectral import Field, derivative_symbol, from_modes, resample, to_modes
-from .stepper import INTERVAL, Coefficients, Stepper, interval_of, later
+from .stepper import INTERVAL, Coefficients, Stepper, driven, inputs_at, interval_of, later
 
 
 class Physics(Stepper):
@@ -137,6 +138,8 @@ class EmbeddedPhysics(Physics):
         points = tuple(u.shape[1:])
         start = resample(u, self.working_points(points) if self.working_grid else points)
         jets = self.jets.for_step(start)
+        dt, substeps = self.frame(coefficients, substeps)
+        coefficients = self._driven(coefficients, tuple(start.shape[1:]), dt)
 
         def with_forcing(known: Tendency) -> Tendency:
             def total(v: Field, elapsed: Any) -> Field:
@@ -149,7 +152,6 @@ class EmbeddedPhysics(Physics):
         tendency = with_forcing(
             lambda v, elapsed: self._tendency(jets, v, later(coefficients, elapsed))
         )
-        dt, substeps = self.frame(coefficients, substeps)
         advanced = self.integrator.advance(
             tendency,
             start,
@@ -190,9 +192,20 @@ class EmbeddedPhysics(Physics):
             back=lambda modes: from_modes(modes, points),
         )
 
+    def _driven(
+        self, coefficients: Coefficients, points: tuple[int, ...], dt: Any = 0.0
+    ) -> Coefficients:
+        """With the inputs around a step on the grid that it is computed on."""
+        names = self.equation.inputs
+        if not names:
+            return coefficients
+        middle = time(coefficients) + dt / 2
+        return driven(coefficients, names, lambda f: resample(f[None], points)[0], at=middle)
+
     def motion(self, u, coefficients, *, rest=False):
         points = tuple(u.shape[1:])
         state = resample(u, self.working_points(points) if self.working_grid else points)
+        coefficients = self._driven(coefficients, tuple(state.shape[1:]))
         equation = self.equation
         if rest:
             kept = split_linear(equation, len(points))[1]
@@ -228,9 +241,13 @@ class EmbeddedPhysics(Physics):
         equation: Equation | None = None,
     ) -> Field:
         equation = self.equation if equation is None else equation
+        if equation.inputs:
+            given = inputs_at(coefficients, equation.inputs).astype(u.dtype)
+            u = jnp.concatenate([u, given])
         jet = jets(u, sorted(equation.derivatives(u.ndim - 1)))
         tendency = equation(jet, coefficients)
-        if equation.degree > 1:  # products leave the band; linear terms stay inside
+        # Products and what is given leave the band; linear terms stay inside.
+        if equation.degree > 1 or equation.inputs:
             tendency = jets.filter(tendency, jets.lengths)
         return tendency
 

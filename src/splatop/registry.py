@@ -48,7 +48,7 @@ from .render import DenseRenderer, FourierRenderer, LocalRenderer
 from .shapes.shape import KINDS
 from .spaces import BoxSpace, ShapeSpace
 from .spectral import BoxFilter, PassThrough, SharpFilter, SmoothFilter
-from .surrogate import ScaledOperator, Surrogate
+from .surrogate import Inputs, ScaledOperator, Surrogate
 from .walls import WallPhysics
 
 T = TypeVar("T")
@@ -69,6 +69,7 @@ SHIPPED: dict[str, Any] = {
     "surrogate": Surrogate,
     "scaled-operator": ScaledOperator,
     "operator": OperatorStepper,
+    "inputs": Inputs,
     "physics": EmbeddedPhysics,
     "ensemble": Ensemble,
     "coarse": CoarseStepper,

@@ -11,11 +11,13 @@ import numpy as np
 from jaxtyping import Array, Float
 
 from .errors import SplatopError
+from .signal import Signal
 from .spectral import Field
 
 Scalar = float | Float[Array, ""]
-# One number of each name; what changes from step to step may have one for each step.
-Coefficients = Mapping[str, float | Float[Array | np.ndarray, "..."]]
+# One number of each name; what changes from step to step may have one for each step, and what
+# drives the state is a `Signal`.
+Coefficients = Mapping[str, Any]
 
 # Names that coefficients never have: under these a step finds the time at which it begins, and how
 # long it is to be if that is not the stepper's own interval.
@@ -153,6 +155,11 @@ def interval_of(coefficients: Coefficients, usual: float) -> Any:
     return coefficients.get(INTERVAL, usual)
 
 
+def on_device(values: Mapping[str, Any]) -> dict[str, Any]:
+    """Signals as arrays of JAX, once for many steps."""
+    return {name: jax.tree.map(jnp.asarray, value) for name, value in values.items()}
+
+
 def at_step(changing: Mapping[str, Array | np.ndarray], n: int) -> dict[str, Array]:
     """What a `course` holds for one step."""
     return {name: jnp.asarray(values[n]) for name, values in changing.items()}
@@ -160,7 +167,12 @@ def at_step(changing: Mapping[str, Array | np.ndarray], n: int) -> dict[str, Arr
 
 def of_frames(coefficients: Coefficients, which: Any) -> Coefficients:
     """Those of some of several frames, for each of which there is a time, or one for all."""
-    found = dict(coefficients)
+    found = {
+        name: jax.tree.map(lambda a: np.asarray(a)[which], value)
+        if isinstance(value, Signal) and value.times.ndim == 2
+        else value
+        for name, value in coefficients.items()
+    }
     if TIME in found:
         times = np.asarray(found[TIME])
         chosen = times[which] if times.ndim else np.broadcast_to(times, np.shape(which))
@@ -171,6 +183,33 @@ def of_frames(coefficients: Coefficients, which: Any) -> Coefficients:
 def of_frame(coefficients: Coefficients, n: int) -> Coefficients:
     """Those of one of several frames."""
     return of_frames(coefficients, n)
+
+
+def driven(
+    coefficients: Coefficients, names: tuple[str, ...], change: Any, *, at: Any
+) -> Coefficients:
+    """The coefficients of a step with the frames around a moment alone of each input named, in the
+    form that `change` gives them."""
+    found = dict(coefficients)
+    for name in names:
+        found[name] = signal_of(coefficients, name).near(at).map(change)
+    return found
+
+
+def inputs_at(coefficients: Coefficients, names: tuple[str, ...]) -> Float[Array, "I *N"]:
+    """The values of the inputs at the time among the coefficients."""
+    return jnp.stack([signal_of(coefficients, name)(coefficients[TIME]) for name in names])
+
+
+def signal_of(coefficients: Coefficients, name: str) -> Signal:
+    """The values of an input over time."""
+    found = coefficients.get(name)
+    if not isinstance(found, Signal):
+        raise SplatopError(
+            f"expected values of the input {name} over time, got none: give them (inputs=, "
+            "--inputs-file), or hold the last ones (hold_inputs=True, --hold-inputs)"
+        )
+    return found
 
 
 def later(coefficients: Coefficients, elapsed: Any) -> Coefficients:

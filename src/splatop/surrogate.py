@@ -11,9 +11,40 @@ from .errors import unknown_name
 from .operators import Conditioning, apply_network
 from .physics import Physics
 from .spectral import Field
-from .stepper import INTERVAL, Coefficients, Stepper, network_says
+from .stepper import INTERVAL, Coefficients, Stepper, inputs_at, network_says
 
 COUPLINGS = ("parallel", "sequential", "rhs")
+
+
+class Inputs(eqx.Module):
+    """Known fields that a network sees as further channels, in units of the data."""
+
+    names: tuple[str, ...] = eqx.field(static=True)
+    center: Float[Array, " I"]
+    spread: Float[Array, " I"]
+
+    def __call__(self, coefficients: Coefficients) -> Float[Array, "I *N"]:
+        """Their values at the beginning of a step."""
+        values = inputs_at(coefficients, self.names)
+        shape = (-1,) + (1,) * (values.ndim - 1)
+        center, spread = (
+            jax.lax.stop_gradient(a).reshape(shape) for a in (self.center, self.spread)
+        )
+        return (values - center) / spread
+
+
+def _answer(
+    network: Callable[..., Field],
+    u: Field,
+    condition: Float[Array, " P"] | None,
+    inputs: Inputs | None,
+    coefficients: Coefficients,
+) -> Field:
+    """What a network says of a state, and of the inputs beside it."""
+    if inputs is None:
+        return apply_network(network, u, condition)
+    seen = jnp.concatenate([u, inputs(coefficients).astype(u.dtype)])
+    return apply_network(network, seen, condition)[: len(u)]
 
 
 class Surrogate(Stepper):
@@ -38,6 +69,7 @@ class Surrogate(Stepper):
     through_physics: bool = eqx.field(static=True, default=False)
     confined: bool = eqx.field(static=True, default=False)
     conserves: bool = eqx.field(static=True, default=False)
+    inputs: Inputs | None = None
 
     def __check_init__(self):
         if self.coupling not in COUPLINGS:
@@ -80,7 +112,7 @@ class Surrogate(Stepper):
 
     @property
     def autonomous(self) -> bool:
-        return self.physics.autonomous
+        return self.physics.autonomous and self.inputs is None
 
     @property
     def embedded(self) -> Physics:
@@ -107,7 +139,8 @@ class Surrogate(Stepper):
             condition = self.conditioning(told)
             if INTERVAL in self.conditioning.names:
                 scale = scale * jnp.asarray(told[INTERVAL] / self.physics.dt, scale.dtype)
-        out = scale * apply_network(self.network, (u - center) / spread, condition)
+        seen = (u - center) / spread
+        out = scale * _answer(self.network, seen, condition, self.inputs, coefficients)
         if self.conserves:
             out = out - jnp.mean(out, axis=tuple(range(1, out.ndim)), keepdims=True)
         return out
@@ -123,6 +156,7 @@ class ScaledOperator(Stepper):
     center: Float[Array, " C"]
     spread: Float[Array, " C"]
     conditioning: Conditioning | None = None
+    inputs: Inputs | None = None
 
     @property
     def scannable(self) -> bool:
@@ -131,6 +165,10 @@ class ScaledOperator(Stepper):
     @property
     def light_gradient(self) -> bool:
         return network_says(self.network, "light_gradient")
+
+    @property
+    def autonomous(self) -> bool:
+        return self.inputs is None
 
     @property
     def loss_unit(self) -> Float[Array, "*members C"]:
@@ -142,7 +180,8 @@ class ScaledOperator(Stepper):
             jax.lax.stop_gradient(a).reshape(shape) for a in (self.center, self.spread)
         )
         condition = None if self.conditioning is None else self.conditioning(coefficients)
-        return center + spread * apply_network(self.network, (u - center) / spread, condition)
+        seen = (u - center) / spread
+        return center + spread * _answer(self.network, seen, condition, self.inputs, coefficients)
 
 
 def residual_scale(

@@ -178,7 +178,9 @@ def _equation(text: str | None, data: Trajectories, unknown: tuple[str, ...]) ->
         return BENCHMARKS[text].equation
     if "=" not in text:
         raise unknown_name("benchmark", text, BENCHMARKS)
-    return parse_equation(text, dims=data.grid.dims, fields=data.fields, unknown=unknown)
+    return parse_equation(
+        text, dims=data.grid.dims, fields=data.fields, unknown=unknown, inputs=data.inputs
+    )
 
 
 def selected(data: Trajectories, count: int | None, *, noise: tuple[float, int]) -> Trajectories:

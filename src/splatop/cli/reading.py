@@ -61,6 +61,13 @@ _OPTIONS: dict[str, tuple[Any, Any]] = {
         ],
         None,
     ),
+    "inputs": (
+        Annotated[
+            str | None,
+            typer.Option(help="Fields that drive the others and are not predicted: f,w."),
+        ],
+        None,
+    ),
     "periodic": (
         Annotated[
             bool, typer.Option("--periodic", help="Take the data as periodic without looking.")
@@ -144,6 +151,7 @@ def arguments(reading: Reading) -> dict[str, Any]:
         "origin": numbers(reading["origin"], "an origin"),
         "dt": reading["dt"],
         "t0": reading["t0"],
+        "inputs": _names(reading["inputs"]),
         "periodic": reading["periodic"] or None,
         "boundary": reading["boundary"],
         "sampling": reading["sampling"],

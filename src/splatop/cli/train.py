@@ -255,6 +255,12 @@ def rollout(
         str | None, typer.Option(help="Times to predict instead: 0.1,0.5,2; or 0:10:0.25.")
     ] = None,
     trajectories: Annotated[int | None, typer.Option(help="Only the first ones.")] = None,
+    inputs_file: Annotated[
+        Path | None, typer.Option(help="What drives the model, over the time of the rollout.")
+    ] = None,
+    hold_inputs: Annotated[
+        bool, typer.Option("--hold-inputs", help="Beyond their end inputs stay what they are.")
+    ] = False,
     reading: Reading,
 ) -> None:
     """Predict the frames that follow the first state of each trajectory."""
@@ -264,6 +270,13 @@ def rollout(
     from ..model import load_model
 
     loaded = load_model(model)
+    if loaded.spec.inputs and reading["inputs"] is None:
+        reading["inputs"] = ",".join(loaded.spec.inputs)
+    given = None
+    if inputs_file is not None:
+        from ..data.inputs import open_inputs
+
+        given = open_inputs(inputs_file, loaded.spec.inputs, arguments(reading))
     with open_data(data, reading) as opened:
         written = forecast(
             loaded,
@@ -272,6 +285,8 @@ def rollout(
             steps=200 if steps is None and times is None else steps,
             times=None if times is None else moments(times),
             trajectories=trajectories,
+            inputs=given,
+            hold_inputs=hold_inputs,
             progress=lambda items: track(items, "rollout", console=console),
         )
     console.print(f"wrote {written} trajectories of {steps} steps: {out}", highlight=False)

@@ -12,6 +12,7 @@ from ..grid import Grid
 from .axes import as_lengths, as_origin, is_complex, need
 from .complex_fields import real_array, real_fields, whole_names
 from .edges import Told, settled
+from .inputs import check_drop, with_inputs
 from .masks import NAN
 from .open import open_trajectories
 from .scattered import at_points
@@ -39,6 +40,7 @@ def as_trajectories(
     default_fields: Sequence[str] = ("u",),
     t0: float | None = None,
     times: Sequence[float] | np.ndarray | None = None,
+    inputs: Sequence[str] | None = None,
 ) -> Trajectories:
     """Trajectories from an array `([B,] T, C, *N)`, xarray, a path, or trajectories themselves.
 
@@ -66,6 +68,8 @@ def as_trajectories(
                 "expected dt, lengths, origin, fields, boundary, sampling and t0 only for arrays, "
                 "got them with trajectories, which state their own: leave them out"
             )
+        data = with_inputs(data, inputs)
+        check_drop(drop_end, data.inputs)
         rings = tuple(axis for axis, ring in enumerate(data.domain.periodic) if ring)
         return without_end(data, rings, keep_lengths=False) if drop_end else data
     if isinstance(data, str | Path):
@@ -82,11 +86,12 @@ def as_trajectories(
             t0=t0,
             shape=shape,
             mask=mask,
+            inputs=inputs,
         )
     if is_labelled(data):
         trajectories = _from_labelled(data, dt, sides, corner, fields, default_fields)
     elif isinstance(data, np.ndarray | jax.Array):
-        names = default_fields if fields is None else fields
+        names = (*default_fields, *(inputs or ())) if fields is None else fields
         if points is not None:
             values = np.asarray(data)
             trajectories = at_points(
@@ -120,6 +125,8 @@ def as_trajectories(
     cut = shape is not None or inside is not None  # then NaN outside of the shape is none
     for index in range(0 if cut else trajectories.trajectories):
         trajectories.window(index, 0, trajectories.frames)  # refuses what is not finite
+    trajectories = with_inputs(trajectories, inputs)
+    check_drop(drop_end, inputs)
     trajectories = settled(trajectories, told)
     trajectories.times = told_times(
         trajectories.times, t0, dt=trajectories.dt, frames=trajectories.frames

@@ -11,6 +11,7 @@ from .arrays import NPY, ZIP, load_npz, open_npy, open_npz
 from .complex_fields import real_fields
 from .edges import Told, settled
 from .hdf5 import SIGNATURE, error_line, open_hdf5
+from .inputs import check_drop, with_inputs
 from .masks import read_mask
 from .names import Renamed, names_asked
 from .pdebench import FlatTrajectories, GroupedTrajectories, is_flat, is_grouped
@@ -40,6 +41,7 @@ def open_trajectories(
     t0: float | None = None,
     shape: str | None = None,
     mask: str | None = None,
+    inputs: Sequence[str] | None = None,
 ) -> Trajectories:
     """Open a file of trajectories; windows are read when they are asked for.
 
@@ -47,7 +49,8 @@ def open_trajectories(
     of the `fields` (`u=usol` reads usol as u), the side `lengths` of the box, the time step `dt`;
     and the `origin` that the axes begin at, which is 0 unless the file has coordinates. Given
     values replace the file's. `t0` is the time of the first frame, which an equation with `t` in it
-    needs; a file with time stamps states it.
+    needs; a file with time stamps states it. `inputs` are fields that drive the others and are not
+    predicted.
 
     `boundary` says what holds at the edges, as in "x0: u = 0; x1: dn(u) = 0; y: periodic", and
     `sampling` where the points of bounded axes lie ("ends", "cells" or "left", one for all axes or
@@ -80,7 +83,8 @@ def open_trajectories(
             raise SplatopError(f"{path.name}: expected at least two frames, got one")
         if new_names:
             trajectories = Renamed(trajectories, new_names)
-        trajectories = real_fields(trajectories)
+        trajectories = with_inputs(real_fields(trajectories), inputs)
+        check_drop(drop_end, inputs)
         inside = None if mask is None else read_mask(path, mask, trajectories)
         told = Told(boundary, sampling, periodic, drop_end, lengths, origin, shape, inside)
         trajectories = settled(trajectories, told)

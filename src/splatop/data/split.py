@@ -6,6 +6,7 @@ the data that are reported on decide nothing.
 """
 
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 
@@ -146,6 +147,9 @@ def part(
     `which` says so in words, `why` what they are apart for. `held_out` is whether training has not
     seen them, None where that is not known.
     """
+    if data.inputs:
+        about: dict[str, Any] = {"which": which, "why": why, "held_out": held_out}
+        return data.made_of(lambda whole: part(whole, trajectories, frames, **about))
     attributes = {
         **data.attributes,
         "source": f"{data.source} ({which if why is None else f'{which}, {why}'})",

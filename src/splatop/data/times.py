@@ -96,7 +96,7 @@ def windows_when(
     """
     if times is None:
         return {}
-    index = np.asarray(starts)[:, None] + np.arange(frames - 1)
+    index = np.minimum(np.asarray(starts), len(times) - frames)[:, None] + np.arange(frames - 1)
     found = {TIME: times[index].astype(np.float32)}
     if not is_even(times):
         found[INTERVAL] = np.diff(times)[index].astype(np.float32)

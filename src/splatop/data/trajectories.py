@@ -3,9 +3,10 @@
 import abc
 import math
 import zlib
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from typing import Any
 
+import jax
 import numpy as np
 
 from ..domain import Domain
@@ -47,6 +48,7 @@ class Trajectories(abc.ABC):
     coordinates: Mapping[str, np.ndarray] = {}
     stated: Stated = Stated()
     times: np.ndarray | None = None
+    inputs: tuple[str, ...] = ()
     _domain: Domain | None = None
 
     @property
@@ -164,9 +166,34 @@ class Trajectories(abc.ABC):
         if equation.uses_time or any(moves(one) for one in self.domain.conditions.values()):
             check_clock(self.times, self.dt, self.source)
 
-    def moments(self, numbers: np.ndarray) -> dict[str, np.ndarray]:
-        """The time `t` of each of these frames, where it is known."""
-        return {} if self.times is None else {TIME: self.times[np.asarray(numbers, int)]}
+    def made_of(self, change: "Callable[[Trajectories], Trajectories]") -> "Trajectories":
+        """The data with a change that is made to all of its channels, those of inputs as well."""
+        return change(self)
+
+    def signals(self, trajectory: int, start: int = 0, frames: int | None = None) -> dict[str, Any]:
+        """The inputs of a window over time, by name; data without inputs have none."""
+        return {}
+
+    def drive(self, trajectory: int, start: int = 0, frames: int | None = None) -> dict[str, Any]:
+        """All that a rollout of a window is told beside its coefficients: when its steps are, and
+        what its inputs are over time."""
+        return {**self.when(start, frames), **self.signals(trajectory, start, frames)}
+
+    def all_drive(self, pairs: np.ndarray, frames: int) -> dict[str, Any]:
+        """The same for several windows, stacked."""
+        found = self.all_when(np.asarray(pairs)[:, 1], frames)
+        if not self.inputs:
+            return found
+        last = self.frames - frames
+        each = [self.signals(int(b), min(int(start), last), frames) for b, start in pairs]
+        return {**found, **jax.tree.map(lambda *own: np.stack(own), *each)}
+
+    def moments(self, pairs: np.ndarray) -> dict[str, Any]:
+        """The time `t` of frames at `(trajectory, frame)` pairs, where it is known, and their
+        inputs around it."""
+        pairs = np.asarray(pairs, int)
+        found = {} if self.times is None else {TIME: self.times[pairs[:, 1]]}
+        return {**self.all_drive(pairs, 2), **found} if self.inputs else found
 
     def trajectory_coefficients(self, trajectory: int) -> dict[str, float]:
         return {name: float(values[trajectory]) for name, values in self.coefficients.items()}
@@ -286,6 +313,8 @@ def checked_metadata(
 
 def in_memory(trajectories: Trajectories, *, limit_bytes: int = 4 * GIBIBYTE) -> Trajectories:
     """The same data held in memory if it fits the limit, else unchanged: read from disk."""
+    if trajectories.inputs:
+        return trajectories.made_of(lambda whole: in_memory(whole, limit_bytes=limit_bytes))
     if isinstance(trajectories, ArrayTrajectories) or trajectories.nbytes > limit_bytes:
         return trajectories
     array = np.empty(trajectories.shape, np.float32)

@@ -91,6 +91,11 @@ def discover(
     partial = parse_partial_equation(
         equation, dims=trajectories.grid.dims, fields=trajectories.fields
     )
+    if trajectories.inputs:
+        raise SplatopError(
+            f"{trajectories.source}: expected data without inputs to find terms in, got "
+            f"{', '.join(trajectories.inputs)}: leave --inputs out, and they are fields as others"
+        )
     if not trajectories.even:
         raise SplatopError(
             f"{trajectories.source}: expected evenly spaced frames to find terms in, got uneven "

@@ -52,8 +52,13 @@ class Equation(eqx.Module):
 
     @property
     def uses_time(self) -> bool:
-        """Whether a term changes in time by itself: t stands in it."""
-        return any(term.uses_time for term in self.terms)
+        """Whether a term changes in time by itself: t stands in it, or an input."""
+        return any(term.uses_time or term.reads for term in self.terms)
+
+    @property
+    def inputs(self) -> tuple[str, ...]:
+        """Known fields that terms read, which a jet has as channels behind the equation's own."""
+        return next((term.reads for term in self.terms if term.reads), ())
 
     @property
     def rates(self) -> frozenset[str]:
@@ -73,9 +78,7 @@ class Equation(eqx.Module):
 
     def __call__(self, jet: Jet, coefficients: Coefficients) -> Field:
         self.check_coefficients(coefficients)
-        return sum(
-            (term(jet, coefficients) for term in self.terms), start=jnp.zeros_like(jet.state)
-        )
+        return total(self.terms, jet, coefficients, channels=len(self.fields))
 
     def columns(self, jet: Jet, coefficients: Coefficients) -> dict[str, tuple[Field, ...]]:
         """The parts of each term without its coefficient: what identification regresses on."""
@@ -96,3 +99,12 @@ class Equation(eqx.Module):
                 f"got {', '.join(coefficients) or 'none'}: "
                 f"give {', '.join(missing)}, or identify it from data"
             )
+
+
+def total(terms: tuple[Term, ...], jet: Jet, coefficients: Coefficients, *, channels: int) -> Field:
+    """The sum of terms for the first `channels` of a jet; inputs are behind these."""
+    own = jet.first(channels)
+    return sum(
+        (term(jet if term.reads else own, coefficients) for term in terms),
+        start=jnp.zeros_like(own.state),
+    )

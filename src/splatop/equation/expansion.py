@@ -124,6 +124,7 @@ def split_linear(equation: Equation, dims: int) -> tuple[tuple[LinearPart, ...],
             for monomial, number in side.monomials:
                 found = linear_operand(monomial)
                 changes = any(isinstance(atom, Time) for atom in monomial_atoms(monomial))
+                changes |= found is not None and found[1].field not in equation.fields
                 if (
                     found is None
                     or changes
@@ -146,6 +147,7 @@ def split_linear(equation: Equation, dims: int) -> tuple[tuple[LinearPart, ...],
                     coefficient=term.coefficient,
                     name=term.name,
                     origin=getattr(term, "origin", ()),
+                    inputs=term.reads,
                 )
             )
     return tuple(linear), tuple(rest)

@@ -31,7 +31,8 @@ from .values import field_value
 class ExpressionTerm(Term):
     """A term given by expressions: for each part one expression per field.
 
-    `origin` is where its coordinates begin.
+    `origin` is where its coordinates begin. A jet that it is evaluated on has the `inputs` as
+    further channels behind the fields.
     """
 
     pieces: tuple[tuple[Expression, ...], ...] = eqx.field(static=True)
@@ -41,6 +42,7 @@ class ExpressionTerm(Term):
     name: str = eqx.field(static=True)
     degree: float = eqx.field(static=True)
     origin: tuple[float, ...] = eqx.field(static=True)
+    inputs: tuple[str, ...] = eqx.field(static=True, default=())
 
     def __init__(
         self,
@@ -51,8 +53,9 @@ class ExpressionTerm(Term):
         coefficient: str | None,
         name: str,
         origin: tuple[float, ...] = (),
+        inputs: tuple[str, ...] = (),
     ):
-        self.pieces, self.fields, self.dims = pieces, fields, dims
+        self.pieces, self.fields, self.dims, self.inputs = pieces, fields, dims, tuple(inputs)
         self.coefficient, self.name, self.origin = coefficient, name, tuple(origin)
         self.degree = max(
             (_products(m) for piece in pieces for side in piece for m, _ in side.monomials),
@@ -87,6 +90,10 @@ class ExpressionTerm(Term):
         return any(uses_time(side) for piece in self.pieces for side in piece)
 
     @property
+    def reads(self) -> tuple[str, ...]:
+        return self.inputs
+
+    @property
     def rates(self) -> frozenset[str]:
         return frozenset(
             atom.name
@@ -110,6 +117,7 @@ class ExpressionTerm(Term):
             coefficient=self.coefficient,
             name=self.name,
             origin=origin,
+            inputs=self.inputs,
         )
 
     @property
@@ -135,16 +143,17 @@ class ExpressionTerm(Term):
         )
 
     def parts(self, jet, coefficients):
-        if jet.dims != self.dims or jet.state.shape[0] != len(self.fields):
+        channels = (*self.fields, *self.inputs)
+        if jet.dims != self.dims or jet.state.shape[0] != len(channels):
             raise SplatopError(
                 f"the term {self.name} expected a {self.dims}D state with the channels "
-                f"{', '.join(self.fields)}, got shape {jet.state.shape}"
+                f"{', '.join(channels)}, got shape {jet.state.shape}"
             )
         jet = replace(jet, origin=self.origin)
         return tuple(
             jnp.stack(
                 [
-                    field_value(side, jet, fields=self.fields, coefficients=coefficients)
+                    field_value(side, jet, fields=channels, coefficients=coefficients)
                     for side in piece
                 ]
             )
@@ -153,7 +162,11 @@ class ExpressionTerm(Term):
 
 
 def group_terms(
-    sides: Mapping[str, Expression], *, dims: int, preferred: tuple[str, ...] = ()
+    sides: Mapping[str, Expression],
+    *,
+    dims: int,
+    preferred: tuple[str, ...] = (),
+    inputs: tuple[str, ...] = (),
 ) -> tuple[ExpressionTerm, ...]:
     """Named terms, in the order in which the text first mentions them.
 
@@ -172,14 +185,14 @@ def group_terms(
         return name not in preferred, -count[name], name
 
     grouped: dict[tuple[str | None, str], dict[str, dict[Monomial, float]]] = {}
-    kinds = _without_coefficient_kinds(sides)
+    kinds = _without_coefficient_kinds(sides, inputs)
     for field, side in sides.items():
         for monomial, number in side.monomials:
             name = min(_linear_names(monomial), key=rank, default=None)
             key = (name, "") if name else (None, kinds[monomial])
             rest = tuple(factor for factor in monomial if factor != (Coefficient(name or ""), 1))
             grouped.setdefault(key, {}).setdefault(field, {})[rest] = number
-    names = _names(grouped)
+    names = _names(grouped, inputs)
     fields = tuple(sides)
     return tuple(
         ExpressionTerm(
@@ -188,6 +201,7 @@ def group_terms(
             dims=dims,
             coefficient=key[0],
             name=names[key],
+            inputs=inputs,
         )
         for key, by_field in grouped.items()
     )
@@ -244,9 +258,11 @@ _LINEAR = {0: "reaction", 1: "advection", 2: "diffusion", 3: "dispersion", 4: "h
 _NONLINEAR = {2: "nonlinear_diffusion", 3: "nonlinear_dispersion", 4: "nonlinear_hyperdiffusion"}
 
 
-def kind(monomial: Monomial) -> str:
+def kind(monomial: Monomial, inputs: tuple[str, ...] = ()) -> str:
     """The conventional name of what a product of derivatives stands for."""
     operands = [atom for atom in monomial_atoms(monomial) if isinstance(atom, FieldDerivative)]
+    if operands and all(atom.field in inputs for atom in operands):
+        return "forcing"
     if not operands:
         varies = any(isinstance(atom, Coordinate | Time) for atom in monomial_atoms(monomial))
         return "forcing" if varies else "constant"
@@ -283,14 +299,16 @@ def _joint_kind(kinds: set[str]) -> str | None:
     return None
 
 
-def _without_coefficient_kinds(sides: Mapping[str, Expression]) -> dict[Monomial, str]:
+def _without_coefficient_kinds(
+    sides: Mapping[str, Expression], inputs: tuple[str, ...]
+) -> dict[Monomial, str]:
     """The kind of each monomial without a coefficient, where some kinds are only whole together.
 
     The product rule turns `div(u*grad(u))` into `u*lap(u)` and squares of slopes; a constant
     belongs to the reaction beside it.
     """
     kinds = {
-        monomial: kind(monomial)
+        monomial: kind(monomial, inputs)
         for side in sides.values()
         for monomial, _ in side.monomials
         if not _linear_names(monomial)
@@ -307,10 +325,13 @@ def _without_coefficient_kinds(sides: Mapping[str, Expression]) -> dict[Monomial
     return {monomial: merged[own] for monomial, own in kinds.items()}
 
 
-def _names(grouped: Mapping[tuple[str | None, str], Mapping[str, Mapping[Monomial, float]]]):
+def _names(
+    grouped: Mapping[tuple[str | None, str], Mapping[str, Mapping[Monomial, float]]],
+    inputs: tuple[str, ...],
+):
     base = {}
     for key, by_field in grouped.items():
-        kinds = {kind(monomial) for items in by_field.values() for monomial in items}
+        kinds = {kind(monomial, inputs) for items in by_field.values() for monomial in items}
         joint = key[1].replace("constant", "forcing") if key[0] is None else _joint_kind(kinds)
         base[key] = joint or key[0] or "nonlinear"
     often = Counter(base.values())

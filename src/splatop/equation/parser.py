@@ -67,10 +67,12 @@ class Parser:
         coefficients: tuple[str, ...] | None,
         complex_fields: frozenset[str] = frozenset(),
         unit: bool = False,
+        inputs: tuple[str, ...] = (),
     ):
-        """`unit` says that `i` is the imaginary unit; `complex_fields` are some of the `fields`."""
+        """`inputs` are known fields without an equation. `unit` says that `i` is the imaginary
+        unit; `complex_fields` are some of the `fields`."""
         self.source, self.tokens, self.dims = source, tokens, dims
-        self.fields, self.coefficients = fields, coefficients
+        self.fields, self.coefficients = (*fields, *inputs), coefficients
         self.complex_fields, self.unit = complex_fields, unit
         self.parts = {name + part for name in complex_fields for part in (RE, IM)}
         self.position, self.depth = 0, 0

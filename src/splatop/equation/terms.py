@@ -49,6 +49,11 @@ class Term(eqx.Module):
         return False
 
     @property
+    def reads(self) -> tuple[str, ...]:
+        """Inputs that a jet has as further channels behind the fields, for this term."""
+        return ()
+
+    @property
     def rates(self) -> frozenset[str]:
         """Coefficients that multiply the time inside a function, such as a frequency."""
         return frozenset()
@@ -58,7 +63,8 @@ class Term(eqx.Module):
         return self
 
     def __call__(self, jet: Jet, coefficients: Coefficients) -> Field:
-        total = sum(self.parts(jet, coefficients), start=jnp.zeros_like(jet.state))
+        first, *others = self.parts(jet, coefficients)
+        total = sum(others, start=first)
         if self.coefficient is None:
             return total
         return jnp.asarray(coefficients[self.coefficient], jet.state.dtype) * total

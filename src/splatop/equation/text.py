@@ -42,8 +42,11 @@ def parse_equation(
     coefficients: Iterable[str] | None = None,
     fields: Iterable[str] | None = None,
     unknown: Iterable[str] = (),
+    inputs: Iterable[str] = (),
 ) -> Equation:
     """The equation that a text stands for, as a sum of named terms.
+
+    `inputs` are fields that are known at all times and have no equation of their own.
 
     Any name that is neither a field, a coordinate nor a function is a coefficient; `coefficients`
     limits which names those may be. `fields` are those of the data, in the order of its channels:
@@ -57,7 +60,7 @@ def parse_equation(
     `i` is the imaginary unit, unless it is a field or one of `coefficients` or `unknown`.
     """
     source = Source(text)
-    found = _parsed(source, dims, coefficients, fields, tuple(unknown))
+    found = _parsed(source, dims, coefficients, fields, tuple(unknown), tuple(inputs))
     if found.unknown:
         at = next(token.at for token in source.tokens() if token.text == "?")
         raise source.error(
@@ -91,6 +94,7 @@ def _parsed(
     coefficients: Iterable[str] | None,
     fields: Iterable[str] | None,
     unknown: tuple[str, ...],
+    inputs: tuple[str, ...] = (),
 ) -> PartialEquation:
     if dims not in (1, 2, 3):
         raise SplatopError(f"expected an equation in 1, 2 or 3 dimensions, got {dims}")
@@ -102,9 +106,16 @@ def _parsed(
         fields = tuple(fields)
         held = frozenset(n for n in names if n not in fields and {n + RE, n + IM} <= {*fields})
         _check_fields(source, names, fields, held)
-    named = {*names, *(fields or ()), *(allowed or ()), *unknown}
+    for left, _ in statements:
+        if left.text in inputs:
+            raise source.error(
+                f"expected no equation for {left.text}, which is an input: it is given", left.at
+            )
+    named = {*names, *(fields or ()), *(allowed or ()), *unknown, *inputs}
     unit = "i" not in named and (bool(held) or _marked(statements, names) or allowed is not None)
-    parsers = partial(Parser, source, dims=dims, fields=names, coefficients=allowed, unit=unit)
+    parsers = partial(
+        Parser, source, dims=dims, fields=names, coefficients=allowed, unit=unit, inputs=inputs
+    )
 
     def has_unit(tokens: list[Token]) -> bool:
         return any(t.kind == "imaginary" or (unit and t.text == "i") for t in tokens)
@@ -118,7 +129,7 @@ def _parsed(
     ordered = {name: real[name] for name in order}
     known = None
     if any(real.values()):
-        known = Equation(group_terms(ordered, dims=dims, preferred=unknown), order)
+        known = Equation(group_terms(ordered, dims=dims, preferred=unknown, inputs=inputs), order)
     whole = {name + part: name for name in found for part in (RE, IM)}
     asked = {n: missing[w] for n in order if (w := whole.get(n, n)) in missing}
     return PartialEquation(known, asked, order)

@@ -3,6 +3,7 @@
 import math
 from collections.abc import Collection, Iterator, Mapping
 from dataclasses import replace
+from typing import Any
 
 import equinox as eqx
 import jax
@@ -17,7 +18,7 @@ from ..errors import SplatopError, unknown_name
 from ..model import Model
 from ..points import Layout
 from ..spectral import Field
-from ..stepper import INTERVAL, Coefficients, Stepper, at_step, course
+from ..stepper import INTERVAL, Coefficients, Stepper, at_step, course, on_device
 from ..threads import one_blas_thread
 from .averages import Record, ReferenceRange, summarise
 from .coefficients import all_identified_coefficients
@@ -143,8 +144,8 @@ def _with_physics_alone(found: Mapping[str, Metrics], name: str) -> Metrics:
 def check_model_fits(model: Model, trajectories: Trajectories) -> None:
     """Refuse data that the model was not made for."""
     spec, grid = model.spec, trajectories.grid
-    wanted = {"dimensions": spec.dims, "channels": len(spec.fields)}
-    held = {"dimensions": grid.dims, "channels": len(trajectories.fields)}
+    wanted: dict[str, Any] = {"dimensions": spec.dims, "channels": len(spec.fields)}
+    held: dict[str, Any] = {"dimensions": grid.dims, "channels": len(trajectories.fields)}
     if wanted == held:
         wanted = {"side lengths": spec.lengths}
         held = {"side lengths": grid.lengths, "time step": trajectories.dt}
@@ -159,6 +160,12 @@ def check_model_fits(model: Model, trajectories: Trajectories) -> None:
             )
     if model.physics is not None:
         trajectories.check_clock(model.physics.equation)
+    if spec.inputs != trajectories.inputs:
+        raise SplatopError(
+            f"expected data with the inputs {', '.join(spec.inputs) or 'none'}, as where the model "
+            f"was trained, got {', '.join(trajectories.inputs) or 'none'} in "
+            f"{trajectories.source}: give --inputs (inputs= in Python)"
+        )
     spec.check_edges(trajectories)
     spec.check_origin(grid, trajectories.source)
     benchmark = trajectories.attributes.get("benchmark")
@@ -184,6 +191,7 @@ def _roll_out(
     coefficients = _complete(model, record.estimated[index])
     if model.spec.intervals:
         coefficients = {INTERVAL: trajectories.dt, **coefficients}
+    coefficients = {**coefficients, **on_device(trajectories.signals(index, 0, steps + 1))}
     times = trajectories.when(0, steps + 1)
     first = trajectories.window(index, 0, 1)[0]
     u, parts = jnp.asarray(first), []
@@ -285,7 +293,7 @@ def _measured(
     if "cost" in also:
         first = jnp.asarray(trajectories.window(0, 0, 1)[0])
         now = model.complete(_complete(model, record.estimated[0]))
-        now |= at_step(trajectories.when(), 0)
+        now |= {**on_device(trajectories.signals(0)), **at_step(trajectories.when(), 0)}
         cost = step_cost(model.stepper, first, now)
         metrics = replace(metrics, cost_ms_per_step=cost)
     if "representation" in also and model.physics is not None and model.spec.numerics is not None:

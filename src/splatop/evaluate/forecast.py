@@ -9,11 +9,12 @@ import numpy as np
 
 from .._version import __version__
 from ..data import Trajectories, open_trajectories
+from ..data.inputs import check_cover
 from ..data.well_writer import Layout, writing
 from ..errors import SplatopError
 from ..model import Model
 from ..model.timetable import Timetable
-from ..stepper import Coefficients
+from ..stepper import Coefficients, on_device
 from ..threads import one_blas_thread
 from .coefficients import identified_coefficients
 from .evaluation import check_model_fits
@@ -31,10 +32,16 @@ def forecast(
     steps: int | None = None,
     times: Sequence[float] | None = None,
     trajectories: int | None = None,
+    inputs: Trajectories | None = None,
+    hold_inputs: bool = False,
     progress: Callable[[Iterable[int]], Iterable[int]] = lambda items: items,
 ) -> int:
     """Write the start and the `steps` predicted frames of each trajectory, or those at `times`;
-    return how many."""
+    return how many.
+
+    What drives the model is taken from `inputs`, trajectories of the input fields, else from the
+    data themselves; beyond their end it stays what it is only with `hold_inputs`.
+    """
     if (steps is None) == (times is None):
         raise SplatopError("expected either a number of steps or times to predict, got not one")
     if steps is not None and steps < 1:
@@ -47,13 +54,15 @@ def forecast(
         model = model.for_data(source.grid)
         begins = 0.0 if source.times is None else float(source.times[0])
         if times is None:
-            times = begins + model.spec.dt * np.arange(1, (steps or 0) + 1)
-        plan = model.timetable(times, t0=begins)
+            asked = begins + model.spec.dt * np.arange(1, (steps or 0) + 1)
+        else:
+            asked = np.asarray(times, float)
+        plan = model.timetable(asked, t0=begins)
         count = min(trajectories or source.trajectories, source.trajectories)
         own = [identified_coefficients(model, source, b) for b in range(count)]
         names = own[0] if own else {}
         layout = Layout(
-            (count, len(times) + 1, *source.shape[2:]),
+            (count, len(asked) + 1, *source.shape[2:]),
             source.grid,
             model.spec.dt,
             source.fields,
@@ -63,13 +72,32 @@ def forecast(
             },
             {"predicted_by": model.spec.kind, "splatop_version": __version__},
             source.domain,
-            np.concatenate([[begins], times]),
+            np.concatenate([[begins], asked]),
         )
+        given = inputs or source
+        for b in range(count if model.spec.inputs else 0):
+            signals = given.signals(_known(given, b))
+            last = float(asked[-1])
+            check_cover(signals, model.spec.inputs, begin=begins, until=last, hold=hold_inputs)
         with writing(out, layout) as write:
             for b in progress(range(count)):
                 write(b, 0, source.window(b, 0, 1))
-                _predict(model, source.window(b, 0, 1)[0], own[b], plan, partial(write, b), b)
+                signals = given.signals(_known(given, b)) if model.spec.inputs else {}
+                every = {**own[b], **on_device(signals)}
+                _predict(model, source.window(b, 0, 1)[0], every, plan, partial(write, b), b)
     return count
+
+
+def _known(inputs: Trajectories, trajectory: int) -> int:
+    """Whose inputs a trajectory has: its own, or those of the only one there are."""
+    if trajectory < inputs.trajectories:
+        return trajectory
+    if inputs.trajectories > 1:
+        raise SplatopError(
+            f"{inputs.source}: expected inputs of each trajectory, or of one for all, got "
+            f"{inputs.trajectories}"
+        )
+    return 0
 
 
 def _predict(

@@ -1,6 +1,7 @@
 """A benchmark's split as trajectories that are computed when they are read, one at a time."""
 
 from collections.abc import Sequence
+from typing import Any
 
 import equinox as eqx
 import jax
@@ -114,6 +115,7 @@ class SomeTrajectories(Trajectories):
             name: values[list(indices)] for name, values in whole.coefficients.items()
         }
         self.attributes, self.domain, self.times = whole.attributes, whole.domain, whole.times
+        self.inputs = whole.inputs
 
     def read(self, trajectory: int, start: int, frames: int) -> np.ndarray:
         """Frames `(frames, C, *N)` of one of the chosen trajectories."""
@@ -124,6 +126,10 @@ class SomeTrajectories(Trajectories):
         """The same few of the data as they were observed."""
         whole = self.whole.observed
         return self if whole is self.whole else SomeTrajectories(whole, self.indices)
+
+    def signals(self, trajectory: int, start: int = 0, frames: int | None = None) -> dict[str, Any]:
+        """The inputs of a window of one of the chosen trajectories."""
+        return self.whole.signals(self.indices[trajectory], start, frames)
 
     def close(self) -> None:
         """Close the data set that they are part of."""

@@ -124,11 +124,22 @@ def identify_trajectories(
                 unknown=unknown,
                 known=values,
                 times=times,
+                driving=_driving(trajectories, i, begin, length),
             )
             found.append(_identify(problem.with_band(band), method))
         if progress:
             progress(i + 1, count)
     return found
+
+
+def _driving(
+    trajectories: Trajectories, index: int, begin: np.ndarray, length: int
+) -> np.ndarray | None:
+    """The inputs at the frames of each piece, `(S, L, I, *N)`; None if there are none."""
+    if not trajectories.inputs:
+        return None
+    every = [signal.values for signal in trajectories.signals(index).values()]
+    return np.stack([np.stack(every, axis=1)[int(b) : int(b) + length] for b in begin])
 
 
 def _between_walls(
@@ -145,6 +156,11 @@ def _between_walls(
         raise SplatopError(
             f"expected method 'auto' or 'weak' for data between walls, got '{method}': the others "
             "need a periodic box"
+        )
+    if trajectories.inputs:
+        raise SplatopError(
+            f"{trajectories.source}: expected data without inputs to identify coefficients from "
+            f"between walls, got {', '.join(trajectories.inputs)}: give all coefficients"
         )
     names, starts = unknown_names(equation, unknown, known)
     found = []

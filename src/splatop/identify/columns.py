@@ -7,9 +7,9 @@ from jaxtyping import Array, Float
 
 from ..equation import Equation
 from ..errors import SplatopError
-from ..jets import JetProvider
+from ..jets import Jet, JetProvider
 from ..spectral import Field
-from ..stepper import TIME, Coefficients
+from ..stepper import Coefficients, inputs_at
 from .problem import Problem, Reduced
 
 # A column below what noise of this relative size would give is rounding, not signal.
@@ -32,15 +32,23 @@ def columns_of(
     coefficients: Coefficients,
 ) -> Columns:
     """Columns of the `unknown`; all other coefficients are taken from `coefficients`."""
-    jet = jets(u, sorted(equation.derivatives(u.ndim - 1)))
+    jet = driven_jet(equation, jets, u, coefficients)
+    own = jet.first(len(u))
     found: dict[str, list[tuple[Field, ...]]] = {name: [] for name in unknown}
     offset = jnp.zeros_like(u)
     for term in equation.terms:
         if term.coefficient in found:
-            found[term.coefficient].append(term.parts(jet, coefficients))
+            found[term.coefficient].append(term.parts(jet if term.reads else own, coefficients))
         else:
-            offset = offset + term(jet, coefficients)
+            offset = offset + term(jet if term.reads else own, coefficients)
     return Columns({name: _tied(parts) for name, parts in found.items()}, offset)
+
+
+def driven_jet(equation: Equation, jets: JetProvider, u: Field, coefficients: Coefficients) -> Jet:
+    """The jet of a state, and of the inputs behind it where the equation has some."""
+    if equation.inputs:
+        u = jnp.concatenate([u, inputs_at(coefficients, equation.inputs).astype(u.dtype)])
+    return jets(u, sorted(equation.derivatives(u.ndim - 1)))
 
 
 def _tied(terms: list[tuple[Field, ...]]) -> Float[Array, "k C *N"]:
@@ -58,7 +66,7 @@ def acting_parts(problem: Problem, reduced: Reduced) -> dict[str, np.ndarray]:
     """
     pieces, length = reduced.states.shape[:2]
     u = reduced.states[pieces // 2, length // 2]
-    given = {**problem.given, TIME: jnp.asarray(problem.times[pieces // 2, length // 2])}
+    given = {**problem.given, **reduced.moment(pieces // 2, length // 2)}
     deviation = np.std(u, axis=tuple(range(1, u.ndim)), keepdims=True)
     speck = _ROUNDING * deviation * np.random.default_rng(0).standard_normal(u.shape)
     still, moved = (

@@ -85,17 +85,20 @@ def _linearise(
     steps: Steps,
 ) -> tuple[Array, Array]:
     """Residual `(S (L - 1), C, *M)` and columns `(p, S (L - 1), C, *M)`."""
-    before, after = (
-        jnp.asarray(pairs.reshape(-1, *pairs.shape[2:]))
-        for pairs in (reduced.states[:, :-1], reduced.states[:, 1:])
-    )
+    before, after = (jnp.asarray(s) for s in (reduced.states[:, :-1], reduced.states[:, 1:]))
+    after = after.reshape(-1, *after.shape[2:])
 
-    when = {name: jnp.asarray(values).reshape(-1) for name, values in reduced.when.items()}
+    when, drive = jax.tree.map(jnp.asarray, (reduced.when, reduced.drive))
 
     def predict(x):
         coefficients = named(steps.unknown, x, known)
         advance = propagator(equation, reduced, coefficients, steps.dt, steps.substeps)
-        return reduced.weigh(jax.vmap(advance)(before, when))
+
+        def of_piece(states, when, drive):
+            return jax.vmap(lambda u, now: advance(u, {**now, **drive}))(states, when)
+
+        ahead = jax.vmap(of_piece)(before, when, drive)
+        return reduced.weigh(ahead.reshape(after.shape))
 
     predicted = predict(x)
     columns = jax.vmap(lambda direction: jax.jvp(predict, (x,), (direction,))[1])(jnp.eye(len(x)))

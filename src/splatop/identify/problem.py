@@ -18,6 +18,7 @@ from ..etdrk4 import Scheme
 from ..grid import Grid
 from ..jets import JetProvider
 from ..physics import EmbeddedPhysics
+from ..signal import Signal, held
 from ..spectral import BoxFilter
 from ..stepper import INTERVAL, TIME
 from .noise import Spectrum, measure, project
@@ -33,7 +34,8 @@ class Problem:
     """Frames a time `dt` apart, and what is known of the equation behind them.
 
     `frames` are `(S, L, C, *N)`: S pieces of L successive frames, all of one trajectory, at the
-    `times` `(S, L)`, which need not be even. `starts`
+    `times` `(S, L)`, which need not be even. `driving` `(S, L, I, *N)` are the inputs, if the
+    equation has some. `starts`
     are first guesses that the user gave. `precision` is the rounding of the data type that the
     frames came in.
     """
@@ -42,6 +44,7 @@ class Problem:
     jets: JetProvider
     frames: np.ndarray
     times: np.ndarray
+    driving: np.ndarray | None
     dt: float
     unknown: tuple[str, ...]
     known: dict[str, float]
@@ -85,7 +88,12 @@ class Problem:
 
     def of(self, choose: Callable[[np.ndarray], np.ndarray]) -> "Problem":
         """The problem of other pieces, cut from these: `choose` takes `(S, L, ...)`."""
-        return replace(self, frames=choose(self.frames), times=choose(self.times))
+        driving = None if self.driving is None else choose(self.driving)
+        return replace(self, frames=choose(self.frames), times=choose(self.times), driving=driving)
+
+    def moment(self, piece: int, frame: int) -> dict[str, Any]:
+        """When one of the frames is, and what its inputs are."""
+        return moment_of(self.equation.inputs, self.times, self.driving, piece, frame)
 
     def with_band(self, band: tuple[int, ...]) -> "Problem":
         return replace(self, spectrum=replace(self.spectrum, band=band))
@@ -106,6 +114,8 @@ class Reduced(eqx.Module):
 
     states: np.ndarray
     times: np.ndarray
+    driving: np.ndarray | None
+    inputs: tuple[str, ...] = eqx.field(static=True)
     intervals: np.ndarray | None  # between the frames of a piece, where they differ
     weights: np.ndarray
     jets: JetProvider
@@ -118,6 +128,19 @@ class Reduced(eqx.Module):
         return tuple(self.states.shape[3:])
 
     @property
+    def drive(self) -> dict[str, Any]:
+        """The inputs of each piece over time, by name."""
+        if self.driving is None:
+            return {}
+        return {
+            name: Signal(self.driving[:, :, n], self.times) for n, name in enumerate(self.inputs)
+        }
+
+    def moment(self, piece: int, frame: int) -> dict[str, Any]:
+        """When one of the frames is, and what its inputs are."""
+        return moment_of(self.inputs, self.times, self.driving, piece, frame)
+
+    @property
     def when(self) -> dict[str, Any]:
         """When each step from frame to frame begins, `(S, L - 1)`, and how long it is where that
         differs."""
@@ -128,7 +151,10 @@ class Reduced(eqx.Module):
         """The same of other pieces, cut from these."""
         times = choose(self.times)
         intervals = None if self.intervals is None else np.diff(times, axis=1)
-        return replace(self, states=choose(self.states), times=times, intervals=intervals)
+        driving = None if self.driving is None else choose(self.driving)
+        return replace(
+            self, states=choose(self.states), times=times, intervals=intervals, driving=driving
+        )
 
     @property
     def freedom(self) -> int:
@@ -163,10 +189,12 @@ def pose(
     unknown: Unknown = None,
     known: Mapping[str, float] | None = None,
     times: np.ndarray | None = None,
+    driving: np.ndarray | None = None,
 ) -> Problem:
     """The problem, or an error that says what is wrong with it.
 
-    `frames` are `(T, C, *N)`, or pieces of them `(S, L, C, *N)`, at the `times` `(T)` or `(S, L)`.
+    `frames` are `(T, C, *N)`, or pieces of them `(S, L, C, *N)`, at the `times` `(T)` or `(S, L)`;
+    `driving` are the inputs there, `(S, L, I, *N)`.
     """
     precision = np.finfo(np.result_type(frames, np.float16)).eps
     frames = np.asarray(frames, np.float64)
@@ -201,6 +229,7 @@ def pose(
         jets,
         frames,
         np.asarray(times, float).reshape(frames.shape[:2]),
+        None if driving is None else np.asarray(driving, float),
         float(dt),
         unknown=names,
         known=given,
@@ -208,6 +237,17 @@ def pose(
         spectrum=measure(frames),
         precision=float(precision),
     )
+
+
+def moment_of(
+    inputs: tuple[str, ...], times: np.ndarray, driving: np.ndarray | None, piece: int, frame: int
+) -> dict[str, Any]:
+    """When a frame of a piece is, and what its inputs are."""
+    found: dict[str, Any] = {TIME: jnp.asarray(times[piece, frame])}
+    if driving is not None:
+        for n, name in enumerate(inputs):
+            found[name] = held(driving[piece, frame, n], times[piece, frame])
+    return found
 
 
 def reduce(problem: Problem, *, margin: float | None = None) -> Reduced:
@@ -232,6 +272,8 @@ def reduce(problem: Problem, *, margin: float | None = None) -> Reduced:
     return Reduced(
         project(problem.frames, band, points),
         problem.times,
+        None if problem.driving is None else project(problem.driving, band, points),
+        problem.equation.inputs,
         None if problem.even else np.diff(problem.times, axis=1),
         1 / np.where(problem.spectrum.scale > 0, problem.spectrum.scale, 1.0),
         double(jets),

@@ -44,6 +44,7 @@ def steps_for(problem: Problem, reduced: Reduced, x: np.ndarray) -> Steps | None
     if reduced.intervals is not None:  # the longest decides
         which = np.unique([*which, int(np.argmax(reduced.intervals))])
     when = {name: values.reshape(-1)[which] for name, values in reduced.when.items()}
+    when |= jax.tree.map(lambda own: own[which // max(1, pieces.shape[1])], reduced.drive)
     tolerance = max(_TIME_TOLERANCE, 0.01 * problem.spectrum.relative_noise)
 
     def frame(substeps: int) -> np.ndarray:

@@ -8,7 +8,6 @@ import numpy as np
 
 from ..errors import SplatopError
 from ..spectral import PassThrough
-from ..stepper import TIME
 from .columns import columns_of
 from .problem import Problem
 from .uncertainty import Fit, solve, spread
@@ -42,7 +41,7 @@ def regress(problem: Problem, acting: dict[str, np.ndarray]) -> Fit:
     weights = central_difference(len(frames)) / problem.dt
     jets = problem.jets.with_filter(PassThrough())
     centre = jnp.asarray(frames[len(frames) // 2], jnp.float32)
-    given = {**problem.given, TIME: jnp.asarray(problem.times[0, len(frames) // 2])}
+    given = {**problem.given, **problem.moment(0, len(frames) // 2)}
     columns = columns_of(problem.equation, jets, centre, problem.unknown, given)
     parts = {
         name: np.asarray(columns.parts[name], np.float64)[acting[name]] for name in problem.unknown

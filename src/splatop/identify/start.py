@@ -2,6 +2,7 @@
 nonlinearly."""
 
 import itertools
+from typing import Any
 
 import equinox as eqx
 import jax
@@ -13,7 +14,7 @@ from ..data.times import is_even
 from ..equation import Equation
 from ..errors import SplatopError
 from ..stepper import TIME, Coefficients
-from .columns import Columns, columns_of
+from .columns import Columns, columns_of, driven_jet
 from .problem import Problem, Reduced
 from .propagate import named
 from .regression import PAPER_FRAMES, central_difference
@@ -55,8 +56,8 @@ def first_estimate(problem: Problem, reduced: Reduced) -> np.ndarray:
     return best
 
 
-# States `(m, C, *M)`, their time derivatives, and the times `(m,)` at which they are.
-Window = tuple[np.ndarray, np.ndarray, np.ndarray]
+# States `(m, C, *M)`, their time derivatives, the times `(m,)` at which they are, and the inputs.
+Window = tuple[np.ndarray, np.ndarray, np.ndarray, Any]
 
 
 def _windows(problem: Problem, reduced: Reduced) -> Window:
@@ -75,7 +76,11 @@ def _windows(problem: Problem, reduced: Reduced) -> Window:
         centre_and_slope(states[first : first + width], times[first : first + width])
         for states, times, first in ((reduced.states[s], problem.times[s], f) for s, f in which)
     ]
-    return tuple(np.stack(part) for part in zip(*found, strict=True))  # type: ignore[return-value]
+    centres, slopes, times = (np.stack(part) for part in zip(*found, strict=True))
+    each = [reduced.moment(s, first + width // 2) for s, first in which]
+    drive = jax.tree.map(lambda *own: jnp.stack(own), *each)
+    drive.pop(TIME)
+    return centres, slopes, times, drive
 
 
 def centre_and_slope(
@@ -136,10 +141,14 @@ def _rate(
     window: Window,
 ) -> tuple[float, np.ndarray]:
     """Residual with the linear unknowns solved for, and all values in order."""
-    centres, slopes, times = window
+    centres, slopes, times, drive = window
     traced = {name: jnp.asarray(value) for name, value in at.items()}
     columns = _all_columns(
-        problem.equation, reduced.jets, (jnp.asarray(centres), jnp.asarray(times)), linear, traced
+        problem.equation,
+        reduced.jets,
+        (jnp.asarray(centres), jnp.asarray(times), drive),
+        linear,
+        traced,
     )
     target = reduced.weigh(slopes - np.asarray(columns.offset))
     values = dict(at)
@@ -156,8 +165,8 @@ def _rate(
 
 @eqx.filter_jit
 def _all_columns(equation, jets, moments, linear, coefficients) -> Columns:
-    def at(u, t):
-        return columns_of(equation, jets, u, linear, {**coefficients, TIME: t})
+    def at(u, t, drive):
+        return columns_of(equation, jets, u, linear, {**coefficients, TIME: t, **drive})
 
     return jax.vmap(at)(*moments)
 
@@ -166,9 +175,12 @@ def _all_columns(equation, jets, moments, linear, coefficients) -> Columns:
 def _linearise(
     equation: Equation, reduced: Reduced, x: Float[Array, " p"], known: Coefficients, settings
 ) -> tuple[Array, Array]:
-    names, centres, slopes, times = settings
-    wanted = sorted(equation.derivatives(centres.ndim - 2))
-    jets = jax.vmap(lambda u: reduced.jets(u, wanted))(jnp.asarray(centres))
+    names, centres, slopes, times, drive = settings
+
+    def jet_of(u, t, drive):
+        return driven_jet(equation, reduced.jets, u, {TIME: t, **drive})
+
+    jets = jax.vmap(jet_of)(jnp.asarray(centres), times, drive)
 
     def tendency(x):
         values = named(names, x, known)

@@ -136,10 +136,12 @@ def _predict(equation: Equation, reduced: Reduced, known: Coefficients, steps: S
 
     def predict(states, x):
         coefficients = named(steps.unknown, x, known)
-        advance = jax.vmap(propagator(equation, reduced, coefficients, steps.dt, steps.substeps))
+        one = propagator(equation, reduced, coefficients, steps.dt, steps.substeps)
+        drive = jax.tree.map(jnp.asarray, reduced.drive)
+        advance = jax.vmap(lambda u, now, drive: one(u, {**now, **drive}))
 
         def step(u, now):
-            u = advance(u, now)
+            u = advance(u, now, drive)
             return u, u
 
         first = jax.vmap(lambda u: reduced.jets.filter(u, reduced.jets.lengths))(states)

@@ -16,6 +16,7 @@ from jaxtyping import Array
 
 from ..equation import Equation
 from ..errors import SplatopError
+from ..signal import held
 from ..stepper import TIME, Coefficients
 from .columns import columns_of
 from .problem import Problem, Reduced
@@ -100,7 +101,7 @@ def _system(
         reduced,
         jnp.asarray(states),
         problem.given,
-        (problem.unknown, problem.dt, jnp.asarray(problem.times), *tests),
+        (problem.unknown, problem.dt, *tests),
     )
     return np.asarray(columns), np.asarray(target)
 
@@ -109,12 +110,15 @@ def _system(
 def _tested(
     equation: Equation, reduced: Reduced, states: Array, known: Coefficients, tests
 ) -> tuple[Array, Array]:
-    unknown, dt, times, values, slopes = tests
+    unknown, dt, values, slopes = tests
 
-    def at(u, t):
-        return columns_of(equation, reduced.jets, u, unknown, {**known, TIME: t})
+    def at(u, t, given):
+        inputs = {} if given is None else {n: held(f, t) for n, f in zip(names, given, strict=True)}
+        return columns_of(equation, reduced.jets, u, unknown, {**known, TIME: t, **inputs})
 
-    found = jax.vmap(jax.vmap(at))(states, times)
+    names = reduced.inputs
+    driving = None if reduced.driving is None else jnp.asarray(reduced.driving)
+    found = jax.vmap(jax.vmap(at))(states, jnp.asarray(reduced.times), driving)
 
     def tested(weights, fields):
         fields = jnp.einsum("wl,sl...->sw...", weights, fields)

@@ -27,7 +27,7 @@ from ..operators.harmonic import HarmonicOperator
 from ..points import Layout, Points, layout_as_json, layout_from_json
 from ..spectral import Field
 from ..stepper import INTERVAL, Stepper
-from ..surrogate import ScaledOperator, Surrogate
+from ..surrogate import Inputs, ScaledOperator, Surrogate
 
 KINDS = ("surrogate", "physics", *BASELINES)
 # What corrects the physics of a surrogate: our network, or one whose class has no registered name.
@@ -79,6 +79,7 @@ class ModelSpec:
     terms: Any = None
     domain: Domain | None = None
     layout: Layout = ()
+    inputs: tuple[str, ...] = ()  # known fields that drive the others
     intervals: tuple[float, ...] = ()  # shortest and longest, of frames that are not even
     coarse: tuple[int, ...] = ()
     stride: int = 1
@@ -137,7 +138,9 @@ class ModelSpec:
             benchmark = get_benchmark(self.benchmark)
             if self.equation == benchmark.equation_text:
                 return benchmark.equation
-        parsed = parse_equation(self.equation, dims=self.dims, fields=self.fields)
+        parsed = parse_equation(
+            self.equation, dims=self.dims, fields=self.fields, inputs=self.inputs
+        )
         return parsed.placed_at(self.origin)
 
     @property
@@ -256,6 +259,8 @@ def build_model(
         zeros = np.zeros(len(spec.conditions))
         conditioning = Conditioning(spec.conditions, zeros, zeros + 1)
     zero, one = jnp.zeros(channels), jnp.ones(channels)
+    count = len(spec.inputs)
+    given = Inputs(spec.inputs, jnp.zeros(count), jnp.ones(count)) if count else None
     if spec.kind in BASELINES:
         if spec.conditions and spec.kind != "fno":
             raise SplatopError(
@@ -268,12 +273,12 @@ def build_model(
             network = baseline(
                 spec.kind,
                 spec.dims,
-                channels,
+                channels + count,
                 key=key,
                 tenfold=spec.tenfold,
                 walls=spec.domain is not None,
             )
-        return ScaledOperator(network, zero, one, conditioning)
+        return ScaledOperator(network, zero, one, conditioning, given)
     if spec.numerics is None:
         raise SplatopError(f"a {spec.kind} model expected numerics for its physics, got none")
     if encoder is None:
@@ -308,6 +313,7 @@ def build_model(
         one,
         conditioning,
         spec.coupling,
+        inputs=given,
         through_physics=spec.through_physics,
         confined=bool(spec.coarse),
         conserves=spec.conserves,
@@ -327,10 +333,10 @@ def _convolutions(spec: ModelSpec, key: PRNGKeyArray) -> Convolutions:
         )
     return Convolutions(
         spec.dims,
-        len(spec.fields),
+        len(spec.fields) + len(spec.inputs),
         hidden=spec.hidden,
         blocks=spec.blocks,
-        conditions=len(spec.unknown) if spec.conditioned else 0,
+        conditions=len(spec.conditions),
         key=key,
     )
 
@@ -338,7 +344,7 @@ def _convolutions(spec: ModelSpec, key: PRNGKeyArray) -> Convolutions:
 def _fno(spec: ModelSpec, key: PRNGKeyArray, *, zero_projection: bool) -> FNO | HarmonicOperator:
     if spec.domain is not None:
         return HarmonicOperator(
-            len(spec.fields),
+            len(spec.fields) + len(spec.inputs),
             closed=spec.domain.periodic,
             layout=spec.layout,
             domain=spec.domain,
@@ -351,7 +357,7 @@ def _fno(spec: ModelSpec, key: PRNGKeyArray, *, zero_projection: bool) -> FNO | 
         )
     return FNO(
         spec.dims,
-        len(spec.fields),
+        len(spec.fields) + len(spec.inputs),
         hidden=spec.hidden,
         modes=spec.modes,
         blocks=spec.blocks,

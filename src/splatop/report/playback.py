@@ -20,6 +20,7 @@ from ..evaluate.evaluation import check_model_fits
 from ..evaluate.on_demand import ReferenceTrajectories, SomeTrajectories
 from ..grid import Grid
 from ..points import Points
+from ..stepper import on_device
 from ..training.problem import reported_data
 from .evaluated import Entry, EvaluatedRun
 from .raster import raster
@@ -185,6 +186,7 @@ def _roll_out(
     own = {name: float(found[0].estimates[name]) for name in model.spec.unknown} if found else {}
     intervals = {name: found[0].intervals[name] for name in own}
     coefficients = model.complete({k: jnp.asarray(v, jnp.float32) for k, v in own.items()})
+    coefficients |= on_device(source.signals(index))
     states, errors = [truth[0]], []
     u = jnp.asarray(truth[0])
     for start, end in pairwise(shown):

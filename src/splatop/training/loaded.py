@@ -65,6 +65,7 @@ class Loaded(abc.ABC):
     domain: Domain
     dt: float
     size: tuple[int, int]  # trajectories that are trained on, and frames of each
+    inputs: tuple[str, ...] = ()  # known fields that drive the others
     intervals: np.ndarray | None = None  # between frames, where they are uneven
     in_time: bool  # whether held-out data are later frames of the training trajectories themselves
     decides_on_reported: bool  # whether there are too few data to decide on others
@@ -128,9 +129,10 @@ class Loaded(abc.ABC):
         """Write the data of a grid to disk if they do not fit memory, for all processes."""
 
     @abc.abstractmethod
-    def sample(self) -> tuple[np.ndarray, dict[str, np.ndarray]]:
+    def sample(self) -> tuple[np.ndarray, dict[str, Any]]:
         """Frames `(n, C, *N)` of the data's own grid, from all of the training data, also where
-        settings train on a part of them; and the time `t` of each, where it is known."""
+        settings train on a part of them; and the time `t` of each and what its inputs are, where
+        they are known."""
 
     def sample_frames(self) -> np.ndarray:
         return self.sample()[0]
@@ -231,7 +233,7 @@ class GeneratedProblem(Loaded):
             generate_to_file(self._benchmark, path, split="train", **sizes)
         return open_trajectories(path)
 
-    def sample(self) -> tuple[np.ndarray, dict[str, np.ndarray]]:
+    def sample(self) -> tuple[np.ndarray, dict[str, Any]]:
         count = min(4, self._settings.trajectories or 4)
         sample = generate(
             self._benchmark,
@@ -240,7 +242,7 @@ class GeneratedProblem(Loaded):
             seed=self._settings.seed_of_data,
         )
         pairs = spread_pairs(sample, SAMPLED_MOMENTS)
-        return frames_at(sample, pairs), sample.moments(pairs[:, 1])
+        return frames_at(sample, pairs), sample.moments(pairs)
 
 
 class FileProblem(Loaded):
@@ -262,7 +264,7 @@ class FileProblem(Loaded):
         self.grid, self.dt = parts.training.grid, parts.training.dt
         self.domain = parts.training.domain
         self.in_time, self.decides_on_reported = parts.in_time, parts.validation is None
-        self._parts = parts
+        self._parts, self.inputs = parts, parts.training.inputs
         if not parts.training.even:
             assert parts.training.times is not None
             self.intervals = np.diff(parts.training.times)
@@ -305,12 +307,12 @@ class FileProblem(Loaded):
     def store(self, points: int) -> None:
         pass  # all processes read the user's file
 
-    def sample(self) -> tuple[np.ndarray, dict[str, np.ndarray]]:
+    def sample(self) -> tuple[np.ndarray, dict[str, Any]]:
         data = self._parts.training
         pairs = np.concatenate(
             [spread_pairs(data, SAMPLED_MOMENTS), roughest_pairs(data, ROUGHEST)]
         )
-        return frames_at(data, pairs), data.moments(pairs[:, 1])
+        return frames_at(data, pairs), data.moments(pairs)
 
 
 def _highest_mode(energy: np.ndarray) -> int:
@@ -332,9 +334,11 @@ def _cut(data: Trajectories, trajectories: int | None, steps: int | None) -> Tra
 
 def coarsened(
     data: Trajectories, points: tuple[int, ...], *, most: int | None = None
-) -> ArrayTrajectories:
+) -> Trajectories:
     """Band-limited copies of all frames on a coarser grid, of the first `most` trajectories, in
     memory."""
+    if data.inputs:
+        return data.made_of(lambda whole: coarsened(whole, points, most=most))
     count = min(most or data.trajectories, data.trajectories)
     array = np.empty((count, data.frames, len(data.fields), *points), np.float32)
     for b in range(count):

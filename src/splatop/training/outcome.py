@@ -13,7 +13,7 @@ import numpy as np
 
 from ..data import Trajectories, part
 from ..identify import identify_trajectories
-from ..stepper import Coefficients, Stepper, at_step
+from ..stepper import Coefficients, Stepper, at_step, on_device
 from .loaded import MOST_DECIDING
 from .stages import Session
 
@@ -229,6 +229,7 @@ def _errors(stepper: Stepper, data: Trajectories, own: Sequence[Coefficients]) -
         frames = data.window(b, 0, _steps(data) + 1)
         u, errors = jnp.asarray(frames[0]), []
         own_times = data.when(0, len(frames))
+        coefficients = {**coefficients, **on_device(data.signals(b, 0, len(frames)))}
         for n, truth in enumerate(frames[1:]):  # one call each: convolutions are slow in a loop
             u, error = _step(stepper, u, truth, {**coefficients, **at_step(own_times, n)})
             errors.append(error)

@@ -48,6 +48,7 @@ class Prepared:
     coefficients: Mapping[str, tuple[float, ...]]
     reasons: tuple[str, ...]
     identified: Mapping[str, float | None] = field(default_factory=dict)
+    inputs: tuple[tuple[float, float], ...] = ()  # mean and deviation of each
 
     def as_dict(self) -> dict[str, Any]:
         return {
@@ -57,6 +58,7 @@ class Prepared:
             "coefficients": {k: list(v) for k, v in self.coefficients.items()},
             "reasons": self.reasons,
             "identified": dict(self.identified),
+            "inputs": self.inputs,
         }
 
     @classmethod
@@ -68,6 +70,7 @@ class Prepared:
             {k: tuple(v) for k, v in values["coefficients"].items()},
             tuple(values["reasons"]),
             dict(values.get("identified") or {}),
+            tuple((float(m), float(s)) for m, s in values.get("inputs") or ()),
         )
 
     def coefficients_of(self, trajectories: np.ndarray) -> dict[str, np.ndarray]:
@@ -167,6 +170,7 @@ def prepare(
         answers=settings.answers,
         through_physics=settings.through_physics,
         conserves=settings.is_coarse and loaded.keeps_mean(),
+        inputs=loaded.inputs,
     )
     return Prepared(
         spec,
@@ -175,7 +179,26 @@ def prepare(
         coefficients,
         tuple(reasons),
         identified,
+        _measured_inputs(loaded, settings),
     )
+
+
+def _measured_inputs(loaded: Loaded, settings: Settings) -> tuple[tuple[float, float], ...]:
+    """Mean and deviation of each input over a few trajectories."""
+    if not loaded.inputs:
+        return ()
+    if settings.coupling == "rhs" and settings.model == "surrogate":
+        raise SplatopError(
+            "expected coupling=parallel or sequential for data with inputs, got rhs: leave it out"
+        )
+    if settings.encoder not in (None, "lattice"):
+        raise SplatopError(
+            f"expected the lattice encoder for data with inputs, got {settings.encoder}"
+        )
+    data = loaded.at(settings.phases[0][0])
+    few = [data.signals(b) for b in range(min(4, data.trajectories))]
+    values = {name: np.stack([one[name].values for one in few]) for name in loaded.inputs}
+    return tuple((float(v.mean()), float(v.std()) + 1e-12) for v in values.values())
 
 
 def _intervals(
@@ -256,6 +279,7 @@ def _check_operator(operator: Callable[..., Field], loaded: Loaded, settings: Se
         )
     for points, _ in settings.phases:
         shape = (len(loaded.equation.fields), *loaded.points_at(points))
+        shape = (shape[0] + len(loaded.inputs), *shape[1:])
         u = jax.ShapeDtypeStruct(shape, jnp.float32)
         eqx.filter_eval_shape(apply_network, operator, u, None)
     if name_of(type(operator)) is not None:
@@ -344,6 +368,11 @@ def fresh_stepper(
     )
     if spec.kind == "physics":
         return stepper
+    if prepared.inputs:
+        mean, deviation = jnp.asarray(prepared.inputs, jnp.float32).T
+        stepper = eqx.tree_at(
+            lambda s: (s.inputs.center, s.inputs.spread), stepper, (mean, deviation)
+        )
     return eqx.tree_at(
         lambda s: (s.center, s.spread),
         stepper,

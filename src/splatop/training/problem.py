@@ -120,7 +120,9 @@ def _named(data: str | Trajectories | None) -> str | None:
 def _load_data(problem: Problem, data: Trajectories, settings: Settings) -> FileProblem:
     assert problem.equation_text is not None
     if problem.terms is None:
-        equation = parse_equation(problem.equation_text, dims=data.grid.dims, fields=data.fields)
+        equation = parse_equation(
+            problem.equation_text, dims=data.grid.dims, fields=data.fields, inputs=data.inputs
+        )
     else:
         equation = _described(problem.terms, data)
     data.check_clock(equation)

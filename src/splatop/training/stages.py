@@ -169,8 +169,8 @@ def train_operator(stepper: Any, session: Session) -> Any:
             windows = batch.windows
             if settings.noise:
                 windows = _noisy(windows, settings.noise, prepared.spread, (sampler.seed, step))
-            when = sampler.trajectories.all_when(batch.pairs[:, 1], sampler.frames)
-            yield windows, {**prepared.coefficients_of(batch.pairs[:, 0]), **when}
+            drive = sampler.trajectories.all_drive(batch.pairs, sampler.frames)
+            yield windows, {**prepared.coefficients_of(batch.pairs[:, 0]), **drive}
 
     def batches(first: int, stop: int) -> Iterator[Any]:
         for points, horizon, begin, end in _phase_ranges(settings):
@@ -237,10 +237,11 @@ def _measured_residual(physics: Physics, data: Trajectories, session: Session) -
     count = min(16, data.trajectories)
     which = np.linspace(0, data.trajectories - 1, count).astype(int)
     starts = np.linspace(0, data.frames - 2, count).astype(int)
-    windows = data.windows(np.stack([which, starts], axis=1), 2)
+    pairs = np.stack([which, starts], axis=1)
+    windows = data.windows(pairs, 2)
     when = {name: values[:, 0] for name, values in data.all_when(starts, 2).items()}
-    every = {**session.prepared.coefficients_of(which), **when}
-    own = {k: jnp.asarray(v) for k, v in every.items()}
+    every = {**session.prepared.coefficients_of(which), **data.all_drive(pairs, 2), **when}
+    own = jax.tree.map(jnp.asarray, every)
     before, after = jnp.asarray(windows[:, 0]), jnp.asarray(windows[:, 1])
     measure = eqx.filter_jit(residual_scale)
     if session.settings.members == 1:

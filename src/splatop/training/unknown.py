@@ -203,7 +203,7 @@ def rollout_error(
         [training.window(int(i) // training.frames, int(i) % training.frames, 1)[0] for i in which]
     )
     lengths = data.grid.lengths
-    at = {**coefficients, **training.moments(which % training.frames)}
+    at = {**coefficients, **training.moments(np.stack(np.divmod(which, training.frames), axis=1))}
     numerics = choose_numerics(equation, at, frames, lengths=lengths, dt=data.dt).numerics
     physics = build_physics(equation, numerics, lengths=lengths, dt=data.dt)
     steps = min(_MOST_STEPS, data.frames - 1)

@@ -7,6 +7,7 @@ from ..equation import Equation
 from ..errors import SplatopError, check_finite
 from ..grid import as_number, as_numbers
 from ..points import Layout, Points
+from ..signal import Signal
 from ..stepper import Coefficients
 from ..threads import one_blas_thread
 from .between_walls import choose_between_walls
@@ -46,6 +47,8 @@ def choose_numerics(
         )
     check_finite(frames, "the sample frames")
     for name, value in coefficients.items():
+        if isinstance(value, Signal):
+            continue
         if np.abs(np.asarray(value, float)).max() > np.finfo(np.float32).max:
             raise SplatopError(
                 f"expected coefficients that single precision can hold (up to 3e38), got {name} = "

@@ -11,6 +11,7 @@ from jaxtyping import Array, Float
 
 from ..numerics import Numerics
 from ..physics import Physics
+from ..signal import Signal
 from ..stability import RK4_REACH, spectral_radius
 from ..stepper import TIME, Coefficients, of_frame
 from .tuned import MOST_SUBSTEPS, TIME_TOLERANCE
@@ -39,7 +40,12 @@ def choose_steps(
         "rk4": spectral_radius(physics, states[-1], last),
         "etdrk4": spectral_radius(physics, states[-1], last, rest=True),
     }
-    moments = {TIME: jnp.asarray(coefficients[TIME])} if TIME in coefficients else {}
+    moments = {
+        name: jax.tree.map(jnp.asarray, value)
+        for name, value in coefficients.items()
+        if name == TIME or isinstance(value, Signal)
+    }
+    coefficients = {k: v for k, v in coefficients.items() if k not in moments}
 
     @eqx.filter_jit
     def advance(physics, states, moments, coefficients):  # folded for minutes if constants

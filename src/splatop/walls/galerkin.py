@@ -1,6 +1,7 @@
 """An equation on a space with walls: its tendency in the space's numbers, and what of it is
 diagonal there and can be integrated exactly."""
 
+from dataclasses import replace
 from typing import Any
 
 import equinox as eqx
@@ -12,12 +13,14 @@ from jaxtyping import Array, Float
 from ..derivative import value
 from ..equation import Equation, Term
 from ..equation.edge_values import edge_values, moves
+from ..equation.equation import total as equation_total
 from ..equation.expansion import LinearPart, split_linear
 from ..equation.values import time
+from ..errors import SplatopError
 from ..exponential import Tables, etdrk4_step, etdrk4_tables
 from ..jets import Jet
-from ..spaces import Sampling, Space
-from ..stepper import TIME, Coefficients, later
+from ..spaces import BoxSpace, Sampling, Space, unconstrained
+from ..stepper import TIME, Coefficients, driven, inputs_at, later
 
 Numbers = Float[Array, "C *R"]
 Lifted = Float[Array, "C *S"]  # numbers of the unconstrained space
@@ -88,8 +91,34 @@ class Galerkin(eqx.Module):
             return u
         return u + self.space.lift_evaluate(lifted.astype(c.dtype), along)
 
-    def jet(self, c: Numbers, derivatives: Any, lifted: Lifted | None) -> Jet:
-        """The state and its derivatives at the working points."""
+    def enter_inputs(
+        self, coefficients: Coefficients, along: Sampling, dt: Any = 0.0
+    ) -> Coefficients:
+        """With the inputs around a step as numbers of the space without conditions."""
+        names = self.equation.inputs
+        if not names:
+            return coefficients
+        space = self._input_space(1)
+        at = time(coefficients) + dt / 2
+        return driven(coefficients, names, lambda f: space.fit(f[None], along)[0], at=at)
+
+    def _input_space(self, count: int) -> BoxSpace:
+        if not isinstance(self.space, BoxSpace):
+            raise SplatopError(
+                "expected a box for an equation with inputs, got a shape: write what drives the "
+                "fields as an expression in t, x and y"
+            )
+        return replace(unconstrained(self.space), fields=self.equation.inputs[:count])
+
+    def jet(
+        self,
+        c: Numbers,
+        derivatives: Any,
+        lifted: Lifted | None,
+        coefficients: Coefficients | None = None,
+    ) -> Jet:
+        """The state and its derivatives at the working points; behind its channels the inputs,
+        where the equation has some and coefficients are given."""
         space = self.space
         itself = value(space.dims)
         wanted = sorted({itself, *derivatives})
@@ -97,6 +126,11 @@ class Galerkin(eqx.Module):
         if lifted is not None:
             added = space.lift_derivatives(lifted.astype(c.dtype), wanted)
             values = {d: values[d] + added[d] for d in wanted}
+        names = self.equation.inputs
+        if names and coefficients is not None:
+            given = inputs_at(coefficients, names).astype(c.dtype)
+            known = self._input_space(len(names)).derivatives(given, wanted)
+            values = {d: jnp.concatenate([values[d], known[d]]) for d in wanted}
         fractions = tuple(tuple(x.tolist()) for x in space.fractions())
         return Jet(
             values[itself],
@@ -113,7 +147,7 @@ class Galerkin(eqx.Module):
         """du/dt of the whole equation, in the space, less that of what is lifted."""
         if lifted is None and self._acts_on_numbers:
             return self.diagonal(coefficients) * c + self.remainder(c, coefficients)
-        jet = self.jet(c, self.equation.derivatives(self.space.dims), lifted)
+        jet = self.jet(c, self.equation.derivatives(self.space.dims), lifted, coefficients)
         rate = self.space.project(self.equation(jet, coefficients))
         return rate - self.drift(coefficients).astype(c.dtype) if self.moving else rate
 
@@ -132,10 +166,8 @@ class Galerkin(eqx.Module):
         needed = {d for term in self.rest for d in term.derivatives(self.space.dims)}
         needed |= {part.operator for part in mixing}
         if self.rest or mixing:
-            jet = self.jet(c, needed, lifted)
-            values = sum(
-                (term(jet, coefficients) for term in self.rest), start=jnp.zeros_like(jet.state)
-            )
+            jet = self.jet(c, needed, lifted, coefficients)
+            values = equation_total(self.rest, jet, coefficients, channels=len(c))
             for part in mixing:
                 factor = part.rate(coefficients)
                 values = values.at[part.channel].add(factor * jet[part.operator][part.source])

@@ -80,6 +80,8 @@ class WallPhysics(Physics):
         scheme, along = self.scheme, self.along(tuple(u.shape[1:]))
         lifted = scheme.lifted(coefficients)
         c = scheme.enter(u, along, lifted)
+        dt, substeps = self.frame(coefficients, substeps)
+        coefficients = scheme.enter_inputs(coefficients, along, dt)
 
         def lifted_at(elapsed: Any) -> Any:
             return scheme.lifted(later(coefficients, elapsed)) if scheme.moving else lifted
@@ -99,7 +101,6 @@ class WallPhysics(Physics):
         split = Split(
             lambda step: scheme.tables(step, coefficients), with_forcing(scheme.remainder)
         )
-        dt, substeps = self.frame(coefficients, substeps)
         c = self.integrator.advance(
             with_forcing(scheme.tendency), c, dt, substeps=substeps, split=lambda: split
         )
@@ -109,6 +110,7 @@ class WallPhysics(Physics):
         """du/dt at the points of `u`."""
         scheme, along = self.scheme, self.along(tuple(u.shape[1:]))
         lifted = scheme.lifted(coefficients)
+        coefficients = scheme.enter_inputs(coefficients, along)
         rate = scheme.tendency(scheme.enter(u, along, lifted), coefficients, lifted)
         if scheme.moving:
             rate = rate + scheme.drift(coefficients).astype(rate.dtype)
@@ -117,6 +119,7 @@ class WallPhysics(Physics):
     def motion(self, u, coefficients, *, rest=False):
         scheme, along = self.scheme, self.along(tuple(u.shape[1:]))
         lifted = scheme.lifted(coefficients)
+        coefficients = scheme.enter_inputs(coefficients, along)
         rate = scheme.remainder if rest else scheme.tendency
         return scheme.enter(u, along, lifted), lambda c: rate(c, coefficients, lifted)
 

@@ -1,0 +1,161 @@
+"""Known fields that drive the others, against analytic solutions."""
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+from typer.testing import CliRunner
+
+import splatop
+from splatop.cli.app import app
+from splatop.data import ArrayTrajectories, open_trajectories, save_trajectories
+from splatop.data.inputs import with_inputs
+from splatop.equation import domain_from_text, format_equation, parse_equation
+from splatop.errors import SplatopError
+from splatop.grid import Grid
+from splatop.identify import identify_trajectories
+from splatop.numerics import Numerics, build_physics
+from splatop.signal import Signal
+from splatop.stepper import rollout
+from test_time import DT, OMEGA, TAU, A, D, forced
+
+EQUATION = "dt(u) = D*lap(u) + f"
+X = np.arange(32) / 32
+
+
+def heating(t):
+    return A * np.sin(OMEGA * t) * np.sin(TAU * X)
+
+
+def driven(frames=60, t0=0.4):
+    """Heat with a forcing that the data hold as a field, solved by hand."""
+    times = t0 + DT * np.arange(frames)
+    states = np.stack([[forced(t, X, t0=t0), heating(t)] for t in times])[None]
+    return ArrayTrajectories(states, Grid((32,), (1.0,)), dt=DT, fields=("u", "f"), times=times)
+
+
+def test_signals_are_cubic_between_frames():
+    times = np.array([0.0, 0.5, 0.7, 1.5, 2.0, 2.2])
+    cubic = Signal(np.float64(times**3 - 2 * times)[:, None], times)
+    with jax.enable_x64(True):
+        for t in (0.0, 0.3, 0.6, 1.1, 1.9, 2.2):
+            assert abs(float(cubic(t)[0]) - (t**3 - 2 * t)) < 1e-12
+        assert float(cubic(5.0)[0]) == pytest.approx(2.2**3 - 4.4)  # held
+        assert float(Signal(np.ones((1, 2)), np.zeros(1))(3.0)[1]) == 1.0
+
+
+def test_an_equation_reads_its_inputs():
+    equation = parse_equation(EQUATION, dims=1, inputs=("f",))
+    assert equation.inputs == ("f",)
+    assert equation.coefficient_names == ("D",)
+    assert equation.term_names == ("diffusion", "forcing")
+    assert format_equation(equation) == "dt(u) = D*d2x(u) + f"
+    with pytest.raises(SplatopError, match="is an input"):
+        parse_equation("dt(u) = f; dt(f) = u", dims=1, inputs=("f",))
+
+
+@pytest.mark.parametrize(("scheme", "substeps"), [("rk4", 8), ("etdrk4", 4)])
+def test_transport_by_a_wind_that_changes(scheme, substeps):
+    """u_t = -w(t) u_x moves a profile by the integral of w: a product with an input, also of a
+    derivative."""
+    times = 0.1 * np.arange(21)
+    wind = Signal(np.cos(times)[:, None] * np.ones(32), times)
+    equation = parse_equation("dt(u) = -w*dx(u) - u*dx(w)", dims=1, inputs=("w",))
+    numerics = Numerics("sharp", (6.0,), 0.0, (24,), substeps, integrator=scheme)
+    physics = build_physics(equation, numerics, lengths=(1.0,), dt=0.1)
+    with jax.enable_x64(True):
+        u = jnp.asarray(np.sin(TAU * X)[None])
+        frames = rollout(physics, u, {"t": 0.0, "w": wind}, steps=20)
+    # Cubic interpolation in between: 3/128 h^4 |w''''| is 2e-6, times the wave number and the time.
+    assert np.abs(frames[-1, 0] - np.sin(TAU * (X - np.sin(2.0)))).max() < 5e-5
+
+
+def test_walls_with_inputs():
+    grid = Grid((33,), (1.0,), layout=("ends",))
+    x = grid.coordinates()[0]
+    domain = domain_from_text("x: u = 0", lengths=(1.0,), fields=("u",))
+    equation = parse_equation(EQUATION, dims=1, inputs=("f",))
+    numerics = Numerics("none", (), 0.0, (16,), 2, integrator="etdrk4")
+    physics = build_physics(
+        equation, numerics, lengths=(1.0,), dt=DT, domain=domain, layout=("ends",)
+    )
+    times = 0.4 + DT * np.arange(21)
+    values = np.stack([A * np.sin(OMEGA * t) * np.sin(TAU * x) for t in times])
+    with jax.enable_x64(True):
+        start = jnp.asarray(forced(0.4, x)[None])
+        given = {"D": D, "t": 0.4, "f": Signal(values, times)}
+        frames = rollout(physics, start, given, steps=20)
+    # Cubic interpolation: 3/128 (0.3)^4 of the forcing, over two units of time.
+    assert np.abs(frames[-1, 0] - forced(2.4, x)).max() < 3e-4
+
+
+@pytest.mark.parametrize(
+    "method", ["flow", "weak", pytest.param("trajectory", marks=pytest.mark.slow)]
+)
+def test_coefficients_beside_inputs(method):
+    data = with_inputs(driven(), ("f",))
+    assert data.fields == ("u",)
+    equation = parse_equation("dt(u) = D*lap(u) + c*f", dims=1, inputs=("f",))
+    (found,) = identify_trajectories(equation, None, data, method=method)
+    assert found.method == method
+    # Cubic interpolation of the inputs between frames leaves 2e-4 of them.
+    assert abs(found.estimates["c"] - 1) < 1e-3
+    assert abs(found.estimates["D"] - D) < 1e-3 * D + 1e-4
+
+
+@pytest.mark.slow
+def test_a_driven_surrogate_learns_from_its_inputs(tmp_path):
+    """The equation leaves the input out: only the operator can know of it."""
+    data = with_inputs(driven(frames=200), ("f",))
+    fitted = splatop.fit(
+        data,
+        "dt(u) = D*lap(u)",
+        coefficients={"D": D},
+        settings={"phases": "0:150", "batch": 16, "horizon": 1, "modes": 3, "warmup": 10},
+        hold_out=0,
+    )
+    assert fitted.model.spec.inputs == ("f",)
+    alone, with_operator = (
+        fitted.model.record["measured"][name] for name in ("physics", "with_operator")
+    )
+    # Without the input it would be guessing: the forcing turns by a third of a radian a frame.
+    assert with_operator < 0.6 * alone
+    fitted.save(tmp_path / "model.safetensors")
+    again = splatop.load(tmp_path / "model.safetensors")
+    u, f = data.window(0, 5, 1)[0], np.stack([heating(0.4 + DT * n) for n in range(5, 9)])
+    given = {"f": Signal(jnp.asarray(f, jnp.float32), jnp.asarray(DT * np.arange(4), jnp.float32))}
+    frames = again.rollout(u, steps=3, coefficients={"t": 0.0, **given})
+    np.testing.assert_allclose(frames, fitted.rollout(u, 3, inputs={"f": f}), rtol=1e-4, atol=1e-6)
+
+
+def test_from_a_file_to_a_forecast(tmp_path):
+    path, run, out = (str(tmp_path / name) for name in ("data.h5", "run", "out.h5"))
+    save_trajectories(path, driven())
+    settings = ["--set", "model=physics", "--coefficients", f"D={D}", "--periodic"]
+    command = ["train", "--data", path, "--equation", EQUATION, "--inputs", "f", "--out", run]
+    done = CliRunner().invoke(app, [*command, *settings], catch_exceptions=False)
+    assert done.exit_code == 0, done.output
+    ahead = ["rollout", run, "--data", path, "--out", out, "--periodic"]
+    done = CliRunner().invoke(app, [*ahead, "--steps", "50"], catch_exceptions=False)
+    assert done.exit_code == 0, done.output
+    with open_trajectories(out, periodic=True) as read:
+        assert read.fields == ("u",)
+        truth = driven().array[0, :51, :1]
+        assert np.abs(read.window(0, 0, 51) - truth).max() < 1e-3
+    done = CliRunner().invoke(app, [*ahead, "--steps", "80"])
+    assert "--hold-inputs" in str(done.exception)
+    done = CliRunner().invoke(app, [*ahead, "--steps", "80", "--hold-inputs"])
+    assert done.exit_code == 0, done.output
+    save_trajectories(tmp_path / "more.h5", driven(frames=90))
+    more = ["--steps", "80", "--inputs-file", str(tmp_path / "more.h5")]
+    done = CliRunner().invoke(app, [*ahead, *more], catch_exceptions=False)
+    assert done.exit_code == 0, done.output
+    with open_trajectories(out, periodic=True) as read:
+        assert np.abs(read.window(0, 0, 81) - driven(frames=90).array[0, :81, :1]).max() < 1e-3
+
+
+def test_inputs_are_checked():
+    with pytest.raises(SplatopError, match="unknown field"):
+        with_inputs(driven(), ("g",))
+    with pytest.raises(SplatopError, match="not all of them"):
+        with_inputs(driven(), ("u", "f"))
