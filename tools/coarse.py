@@ -74,7 +74,7 @@ def train(name: str, settings: list[str], *, model: str = "surrogate") -> None:
 
 
 def _run(name: str, model: str = "surrogate") -> Path:
-    return CACHE / "runs" / (name if model == "surrogate" else f"{name}_{model}")
+    return CACHE / "runs" / (f"{name}_fno" if model == "fno" else name)
 
 
 def ship(name: str) -> None:
@@ -306,8 +306,10 @@ if __name__ == "__main__":
         for one in given.names or cases():
             print(data(one))
     elif given.command in ("train", "fno"):
-        model = "surrogate" if given.command == "train" else "fno"
-        train(given.names[0], given.names[1:], model=model)
+        case = cases()[given.names[0]]
+        train(
+            given.names[0], given.names[1:], model=case.model if given.command == "train" else "fno"
+        )
     elif given.command == "ship":
         for one in given.names:
             ship(one)
