@@ -1,6 +1,7 @@
 """Coarse models: the projection, steps on the user's grid, training through the physics."""
 
 import itertools
+import json
 
 import equinox as eqx
 import jax
@@ -10,8 +11,10 @@ import pytest
 from typer.testing import CliRunner
 
 import splatop
+from splatop.bench.coarse_cases import cases
 from splatop.cli import app
 from splatop.coarse import CoarseStepper, CoarseTrajectories, coarse_points, truncate
+from splatop.coarse.chaos import horizon, long_run
 from splatop.data import ArrayTrajectories, save_trajectories
 from splatop.equation import parse_equation
 from splatop.errors import SplatopError
@@ -251,6 +254,41 @@ def test_coarse_numerics_keep_every_mode_and_few_steps():
     assert tuned.time_error == pytest.approx(found, rel=1e-3)
 
 
+@pytest.mark.parametrize("name", ["ks", "burgers2d", "navier_stokes"])
+def test_the_solver_of_each_case_solves_its_equation(name):
+    """A short step of exponax beside ours, which would show any wrong sign or factor."""
+    case = cases()[name]
+    points, dt = 32, 0.05 * case.dt
+    u = case.initial(jax.random.key(0), points)
+    # Modes up to 4, whose products both keep: of 32 points exponax keeps nine or ten of them.
+    u = resample(truncate(u, (9,) * case.dims), (points,) * case.dims)
+    cutoff = (10 / case.length,) * case.dims
+    anchors = (points,) * case.dims
+    numerics = Numerics("box", cutoff, 0.0, anchors, 4, jets="spectral", integrator="etdrk4")
+    equation = parse_equation(case.equation, dims=case.dims, fields=case.fields)
+    physics = build_physics(equation, numerics, lengths=(case.length,) * case.dims, dt=dt)
+    ours = jax.jit(lambda v: physics(v, {}))(u)
+    step = case.solver(points, dt)
+    moved = jax.jit(lambda v: step(v))(u) - u
+    # Rounding of float32 states over a movement of a few thousandths of them: 1e-7 / 1e-3.
+    assert float(jnp.linalg.norm(ours - u - moved)) < 1e-3 * float(jnp.linalg.norm(moved))
+
+
+def test_long_run_statistics_of_known_waves():
+    """A travelling sine: deviation 1/√2, kurtosis 1.5, one mode, correlation cos(ωt)."""
+    x, t = np.arange(64) / 64, np.arange(400)[:, None]
+    frames = np.sin(2 * np.pi * (3 * x - t / 80))[None, :, None]
+    found = long_run(frames)
+    assert found["deviation"] == pytest.approx(np.sqrt(0.5), rel=1e-6)
+    assert found["kurtosis"] == pytest.approx(1.5, rel=1e-6)
+    assert np.argmax(found["spectrum"]) == 3
+    # cos(2πn/80) is first below 1/e at n = 16 (15.2 solves it exactly).
+    assert found["correlation_frames"] == 16
+    assert horizon(np.array([0.1, 0.2, 0.4, 0.1]), 1.0, stride=3) == 6
+    assert horizon(np.array([0.1, np.nan]), 1.0) == 1
+    assert horizon(np.array([0.1, 0.3]), 1.0) == 2
+
+
 SMALL = {"phases": "0:60", "hidden": 8, "blocks": 3, "checkpoint_every": 30}
 
 
@@ -292,8 +330,6 @@ def test_evaluation_takes_every_fourth_frame_and_the_physics_stays_coarse(fast):
     folder, _data, _ = fast
     done = CliRunner().invoke(app, ["evaluate", str(folder / "fast"), "--json"])
     assert done.exit_code == 0, done.output
-    import json
-
     found = json.loads(done.output[done.output.index("{") :])
     assert found["steps"] == 6
     assert found["data"]["dt"] == pytest.approx(0.2)
@@ -334,6 +370,20 @@ def test_bad_choices_are_one_line_and_write_nothing(fast, tmp_path, options, sai
     assert done.exit_code != 0
     assert said in " ".join(text.split()), text
     assert not (out / "config.json").exists()
+
+
+@pytest.mark.slow
+def test_a_speed_up_is_proposed_with_what_the_physics_alone_can_do(fast):
+    folder, _, _ = fast
+    arguments = ["tune", "--data", str(folder / "fine.h5"), "--equation", EQUATION]
+    done = CliRunner().invoke(app, [*arguments, "--speed", "12", "--json"])
+    assert done.exit_code == 0, done.output
+    found = json.loads(done.output)
+    assert found
+    assert all(one["speed"] >= 12 for one in found)
+    assert found[0]["horizon"] == max(one["horizon"] for one in found)
+    done = CliRunner().invoke(app, [*arguments, "--speed", "10000"])
+    assert "ask for a smaller speed-up" in f"{done.output} {done.exception}"
 
 
 def test_a_model_without_coarse_fields_in_its_file_is_what_it_was():

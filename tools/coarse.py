@@ -24,8 +24,8 @@ import numpy as np
 from splatop.bench.coarse import SEED, cost_per_frame, judges
 from splatop.bench.coarse_cases import CoarseCase, Rollout, cases, of_stepper
 from splatop.coarse import truncate
+from splatop.coarse.chaos import horizon, long_run, mean_errors
 from splatop.data import ArrayTrajectories, save_trajectories
-from splatop.evaluate.chaos import long_run
 from splatop.grid import Grid
 from splatop.model import SHIPPED, load_model
 from splatop.threads import one_blas_thread
@@ -46,9 +46,10 @@ def data(name: str) -> Path:
     if path.exists():
         return path
     path.parent.mkdir(parents=True, exist_ok=True)
+    points = case.training_points or case.points
     made = ArrayTrajectories(
-        case.reference(case.trajectories, seed=0, frames=case.frames),
-        Grid((case.points,) * case.dims, (case.length,) * case.dims),
+        case.reference(case.trajectories, seed=0, frames=case.frames, points=points),
+        Grid((points,) * case.dims, (case.length,) * case.dims),
         dt=case.dt,
         fields=case.fields,
         attributes={"source": f"{case.name}, by exponax"},
@@ -73,7 +74,7 @@ def train(name: str, settings: list[str], *, model: str = "surrogate") -> None:
 
 
 def _run(name: str, model: str = "surrogate") -> Path:
-    return CACHE / "runs" / (name if model == "surrogate" else f"{name}_{model}")
+    return CACHE / "runs" / (f"{name}_fno" if model == "fno" else name)
 
 
 def ship(name: str) -> None:
@@ -148,8 +149,6 @@ def _limit(case: CoarseCase, truth: np.ndarray) -> float:
     off[:, 0] += OFF * truth.std() * rng.standard_normal(truth[:, 0].shape).astype(np.float32)
     fine = Rollout(case.solver(case.points, case.dt), truth.shape[3:], 1)
     made = fine.frames(off)
-    from splatop.evaluate.chaos import horizon, mean_errors
-
     return horizon(mean_errors(made, truth[:, 1:]), float(truth.std()))
 
 
@@ -180,6 +179,124 @@ def _long_run(case: CoarseCase, rows: dict[str, Rollout], truth: np.ndarray) -> 
     return found
 
 
+def tables() -> None:
+    """The measured block of the page, and one figure for each case."""
+    parts = []
+    for name in cases():
+        path = RESULTS / f"{name}.json"
+        if path.exists():
+            found = json.loads(path.read_text())
+            parts.append(_section(name, found))
+            _figure(name, found)
+        else:
+            parts.append(f"### {cases()[name].name}\n\nNot measured: no model ships.")
+    text = PAGE.read_text()
+    head, tail = text.split(BEGIN)[0], text.split(END)[1]
+    PAGE.write_text(f"{head}{BEGIN}\n" + "\n\n".join(parts) + f"\n{END}{tail}")
+
+
+def _section(name: str, found: dict) -> str:
+    case, scores = cases()[name], found["scores"]
+    cost, together = found["microseconds_per_frame"], found["microseconds_per_frame_in_a_batch"]
+    what = "horizon, frames" if found["chaotic"] else f"mean rL2, {case.judged} frames"
+    lines = [
+        f"### {case.name}: {_across(found['points'], case.dims)} points to "
+        f"{_across(found['coarse'][0], case.dims)}, {found['stride']} frames a step",
+        "",
+        f"By `python tools/coarse.py measure {name}` on {found['judged_on']} trajectories that no "
+        f"training saw; {found['parameters']:,} parameters, trained on {found['trajectories']} "
+        f"trajectories for {found['train_minutes']:.0f} minutes beside other work. Time is that of "
+        "one state for the time of one frame of the data, in one compiled loop, over that of the "
+        "solver which is as good; all in one run.",
+        "",
+        f"| what | {what} | time, over the solver's |",
+        "| --- | --- | --- |",
+    ]
+    good = found["solver_as_good"]
+    base = cost[good] if good else None
+    for label in sorted(cost, key=lambda one: cost[one]):
+        score = f"{scores[label]:.0f}" if found["chaotic"] else f"{-scores[label]:.1e}"
+        ratio = "" if base is None else f"{cost[label] / base:.2g}"
+        shown = f"**{label}**" if label == "surrogate" else label
+        lines.append(f"| {shown} | {score} | {ratio} |")
+    lines.append("")
+    if good:
+        lines.append(
+            f"As good is the {good}. In a batch of {found['batch']} states the surrogate takes "
+            f"{together['surrogate'] / together[good]:.2g} of its time, its physics alone "
+            f"{together['its physics alone'] / together[good]:.2g}."
+        )
+    if "limit" in found:
+        lines.append(
+            f"The fine solver itself, from a state that is off by {OFF:g} of the standard "
+            f"deviation, holds for {found['limit']} frames: more is not to be had from such states."
+        )
+    if "long_run" in found:
+        lines += ["", *_long_table(found["long_run"])]
+    lines += ["", f"![horizon or error against cost](images/coarse_{name}.svg)"]
+    return "\n".join(lines)
+
+
+def _across(points: int, dims: int) -> str:
+    return f"{points}" + ("²" if dims == 2 else "")
+
+
+def _long_table(held: dict) -> list[str]:
+    rows = [
+        f"The last four fifths of {LONG_RUN} frames, in the coarse space:",
+        "",
+        "| what | standard deviation | skewness | kurtosis | correlation falls to 1/e, frames | "
+        "worst mode of the spectrum below two thirds of the band |",
+        "| --- | --- | --- | --- | --- | --- |",
+    ]
+    true = np.asarray(held["reference"]["spectrum"])
+    kept = slice(1, 2 * len(true) // 3)
+    for label, numbers in held.items():
+        if isinstance(numbers, str):
+            rows.append(f"| {label} | {numbers} | | | | |")
+            continue
+        off = np.abs(np.asarray(numbers["spectrum"])[kept] / true[kept] - 1).max()
+        rows.append(
+            f"| {label} | {numbers['deviation']:.3f} | {numbers['skewness']:.3f} | "
+            f"{numbers['kurtosis']:.3f} | {numbers['correlation_frames']:.0f} | {100 * off:.0f} % |"
+        )
+    return rows
+
+
+def _figure(name: str, found: dict) -> None:
+    """Horizon or error against cost per unit of simulated time."""
+    import matplotlib
+
+    matplotlib.use("svg")
+    import matplotlib.pyplot as plt
+
+    figure, axes = plt.subplots(figsize=(6, 3.6))
+    cost = {k: v / found["dt"] for k, v in found["microseconds_per_frame"].items()}
+    solvers = sorted((k for k in cost if k.startswith("solver")), key=lambda one: cost[one])
+    sign = 1 if found["chaotic"] else -1
+    axes.plot(
+        [cost[k] for k in solvers],
+        [sign * found["scores"][k] for k in solvers],
+        "o-",
+        color="0.5",
+        label="exponax ETDRK4, several grids and steps",
+    )
+    for label in cost:
+        if label not in solvers:
+            axes.plot(cost[label], sign * found["scores"][label], "s", label=label)
+    axes.set_xscale("log")
+    axes.set_xlabel("microseconds per unit of simulated time")
+    axes.set_ylabel("horizon, frames" if found["chaotic"] else "mean rL2")
+    if "limit" in found:
+        axes.axhline(found["limit"], color="0.8", label="fine solver, state off by 1e-3")
+    if not found["chaotic"]:
+        axes.set_yscale("log")
+    axes.legend(fontsize=7)
+    figure.tight_layout()
+    figure.savefig(PAGE.parent / "images" / f"coarse_{name}.svg", metadata={"Date": None})
+    plt.close(figure)
+
+
 if __name__ == "__main__":
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("command", choices=("data", "train", "fno", "ship", "measure", "tables"))
@@ -189,8 +306,10 @@ if __name__ == "__main__":
         for one in given.names or cases():
             print(data(one))
     elif given.command in ("train", "fno"):
-        model = "surrogate" if given.command == "train" else "fno"
-        train(given.names[0], given.names[1:], model=model)
+        case = cases()[given.names[0]]
+        train(
+            given.names[0], given.names[1:], model=case.model if given.command == "train" else "fno"
+        )
     elif given.command == "ship":
         for one in given.names:
             ship(one)
@@ -198,3 +317,5 @@ if __name__ == "__main__":
         RESULTS.mkdir(parents=True, exist_ok=True)
         for one in given.names:
             (RESULTS / f"{one}.json").write_text(json.dumps(measure(one), indent=1) + "\n")
+    else:
+        tables()

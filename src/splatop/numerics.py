@@ -22,6 +22,9 @@ from .render import Renderer
 from .spectral import Filter, SharpFilter, SmoothFilter
 from .walls import WallPhysics, wall_space
 
+# What a physics on a periodic box computes with: fields on a working grid, or numbers of harmonics.
+SPACES = ("grid", "harmonics")
+
 
 @dataclass(frozen=True)
 class Numerics:
@@ -31,8 +34,10 @@ class Numerics:
     `jets`, `encoder`, `renderer` and `filter` are registered names: "splat", "spectral" or
     "finite-difference"; "lattice", "unet" (solved amplitudes) or "unet-predicted" (the paper's);
     "fourier", "local" or "dense"; "sharp", "smooth", "box" or "none"; or a user's own. So is
-    `integrator`: "rk4" (the paper's) or "etdrk4". On a box with walls only `anchors`, `integrator`
-    and `substeps` count.
+    `integrator`: "rk4" (the paper's) or "etdrk4". With `space` "harmonics" a periodic box is
+    computed as one with walls is, by small matrices on the modes that `anchors` points tell apart,
+    which is quicker than transforms on a coarse grid. On a box with walls, and there, only
+    `anchors`, `integrator` and `substeps` count.
     """
 
     filter: str
@@ -48,9 +53,11 @@ class Numerics:
     working_grid: bool = True
     hold_geometry: bool = True
     integrator: str = "rk4"
+    space: str = "grid"
 
     def __post_init__(self):
         for word, name, valid in (
+            ("space", self.space, SPACES),
             ("derivative provider", self.jets, registered(JetProvider)),
             ("encoder", self.encoder, {**registered(Encoder), **_ENCODER_CHOICES}),
             ("renderer", self.renderer, registered(Renderer)),
@@ -172,6 +179,12 @@ def build_physics(
     sides = lengths if domain is None else domain.lengths
     if sides is None:
         raise SplatopError("expected the lengths of the box, or a domain, got neither")
+    if numerics.space == "harmonics":
+        space = wall_space(equation, Domain.box(sides), numerics.anchors)
+        layout = ("left",) * len(sides)
+        return WallPhysics(
+            equation=equation, space=space, layout=layout, dt=dt, integrator=integrator
+        )
     jets = build_jets(numerics, len(equation.fields), lengths=sides, encoder=encoder)
     return EmbeddedPhysics(
         equation=equation,

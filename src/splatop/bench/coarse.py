@@ -14,15 +14,13 @@ from .timing import Measured, measured_times
 JUDGES, SEED, LONG = 16, 7, 401
 # Units of simulated time of a timed rollout: those of so many steps of the model.
 TIMED_STEPS = 50
-# The keys of all problems, whether or not a model ships.
-KEYS = ("ks", "burgers2d", "navier_stokes")
 NO_MODEL = "no model ships"
 
 
 def coarse(repeats: int = 7) -> Measured:
     """Time per unit of simulated time of each shipped model over that of the solver as good."""
     found: Measured = {}
-    for short in KEYS:
+    for short in cases():
         key = f"coarse_{short}_over_solver"
         path = coarse_models().get(f"coarse_{short}")
         if path is None:

@@ -29,8 +29,11 @@ CoefficientsOption = Annotated[
 ]
 
 CoarseOption = Annotated[
-    int | None,
-    typer.Option("--coarse", help="Compute on so many times fewer points along each axis."),
+    str | None,
+    typer.Option(
+        "--coarse",
+        help="Compute on so many times fewer points along each axis; auto: by --budget.",
+    ),
 ]
 
 
@@ -56,6 +59,49 @@ def _overrides(pairs: list[str]) -> dict[str, str]:
             raise SplatopError(f"expected --set key=value, got '{pair}'")
         overrides[name.strip()] = value.strip()
     return overrides
+
+
+def _factor(text: str | None) -> int | None:
+    if text is None or text == "auto":
+        return None
+    if not text.isdecimal():
+        raise SplatopError(f"expected a whole number or auto for --coarse, got '{text}'")
+    return int(text)
+
+
+def _within_budget(problem, coarse, stride, budget, out, resume) -> tuple[int, int]:
+    """What `tune --speed` proposes first; of a run that is continued, what it began with."""
+    if coarse != "auto" or budget is None or stride != 1:
+        raise SplatopError(
+            "expected --coarse auto together with --budget, and no --stride, got "
+            f"coarse={coarse}, budget={budget}, stride={stride}"
+        )
+    if not 0 < budget <= 1:
+        raise SplatopError(f"expected a budget above 0 and up to 1, got {budget:g}")
+    if resume and (out / "config.json").exists():
+        from ..training.run_folder import read_json
+
+        held = read_json(out / "config.json")["settings"]
+        return held["coarse"], held["stride"]
+    best = _proposals(problem, 1 / budget)[0]
+    console.print(f"• {best}", markup=False, highlight=False, soft_wrap=True)
+    return best.factor, best.stride
+
+
+def _proposals(problem, speed: float):
+    import tempfile
+
+    from ..training import PRESETS
+    from ..tune import propose
+
+    with tempfile.TemporaryDirectory() as scratch:
+        loaded = problem.load(PRESETS["fast"], Path(scratch))
+        if loaded.unknown:
+            raise SplatopError(
+                f"expected values of {', '.join(loaded.unknown)} to propose a coarse grid, got "
+                "none: give --coefficients"
+            )
+        return propose(loaded.equation, dict(loaded.known), loaded.at(0), speed=speed)
 
 
 class TrainingProgress:
@@ -121,6 +167,10 @@ def train(
     ] = None,
     coarse: CoarseOption = None,
     stride: Annotated[int, typer.Option(help="Frames of the data that one step takes.")] = 1,
+    budget: Annotated[
+        float | None,
+        typer.Option(help="With --coarse auto: the part of the arithmetic that is allowed."),
+    ] = None,
     grid: Annotated[
         str, typer.Option(help="Of a coarse model's states: given (as those put in) or coarse.")
     ] = "given",
@@ -156,7 +206,10 @@ def train(
         reading=reading,
     )
     chosen = training.preset(preset, benchmark)
-    chosen = training.coarser(chosen, factor=coarse, stride=stride, answers=grid)
+    factor = _factor(coarse)
+    if coarse == "auto" or budget is not None:
+        factor, stride = _within_budget(problem, coarse, stride, budget, out, resume)
+    chosen = training.coarser(chosen, factor=factor, stride=stride, answers=grid)
     chosen = replace(chosen, model=model, seed=seed, seeds=seeds, drop_terms=tuple(drop_term or ()))
     chosen = chosen.with_overrides(_overrides(settings or []))
     with TrainingProgress() as progress:
@@ -192,6 +245,10 @@ def tune(
     data: DataOption = None,
     equation: EquationOption = None,
     coefficients: CoefficientsOption = None,
+    speed: Annotated[
+        float | None,
+        typer.Option(help="Propose points and stride of a coarse model that is so much faster."),
+    ] = None,
     json: JsonOption = False,
     reading: Reading,
 ) -> None:
@@ -211,6 +268,14 @@ def tune(
         coefficients,
         reading=reading,
     )
+    if speed is not None:
+        proposals = _proposals(problem, speed)
+        if json:
+            print_json([asdict(one) for one in proposals])
+            return
+        for one in proposals:
+            console.print(f"• {one}", markup=False, highlight=False, soft_wrap=True)
+        return
     with tempfile.TemporaryDirectory() as scratch:
         loaded = problem.load(PRESETS["fast"], Path(scratch))
         typical = dict(loaded.known)

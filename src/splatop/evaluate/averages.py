@@ -7,9 +7,9 @@ from typing import Any
 import numpy as np
 
 from ..benchmarks import BENCHMARKS
+from ..coarse.chaos import horizon
 from ..data import Trajectories
 from ..model import Model
-from .chaos import horizon
 from .coefficients import identification_errors
 from .metrics import (
     FrameStatistics,

@@ -14,6 +14,8 @@ from .between_walls import choose_between_walls
 from .coarse import choose_coarse as choose_coarse
 from .rings import WIDEST as WIDEST
 from .rings import choose_on_rings
+from .speed import Proposal as Proposal
+from .speed import propose as propose
 from .tuned import DERIVATIVE_TOLERANCE as DERIVATIVE_TOLERANCE
 from .tuned import MOST_SUBSTEPS as MOST_SUBSTEPS
 from .tuned import TAIL as TAIL

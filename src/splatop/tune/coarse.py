@@ -11,7 +11,7 @@ import numpy as np
 
 from ..equation import Equation
 from ..numerics import Numerics, build_physics
-from ..physics import EmbeddedPhysics
+from ..physics import Physics
 from ..stability import RK4_REACH, spectral_radius
 from ..stepper import Coefficients
 from .tuned import Tuned
@@ -42,13 +42,15 @@ def choose_coarse(
     points = tuple(before.shape[2:])
     band = tuple((n - 1) // 2 for n in points)
     cutoffs = tuple(b / length for b, length in zip(band, lengths, strict=True))
+    # Harmonics are the cheaper way to the same numbers, but have no inverse Laplacian.
+    inverse = any(d.inverse_laplacians for d in equation.derivatives(len(points)))
     numerics = Numerics("box", cutoffs, 0.0, points, 1, jets="spectral")
+    if not inverse:
+        numerics = replace(numerics, space="harmonics")
 
-    def build(scheme: str, count: int) -> EmbeddedPhysics:
+    def build(scheme: str, count: int) -> Physics:
         chosen = replace(numerics, integrator=scheme, substeps=count)
-        built = build_physics(equation, chosen, lengths=lengths, dt=dt)
-        assert isinstance(built, EmbeddedPhysics)
-        return built
+        return build_physics(equation, chosen, lengths=lengths, dt=dt)
 
     @eqx.filter_jit
     def advance(physics, states):
@@ -87,8 +89,7 @@ def choose_coarse(
     count, left = tried[scheme]
     modes = " x ".join(map(str, band))
     reasons = (
-        f"band: all modes that {' x '.join(map(str, points))} points tell apart, up to {modes}; "
-        f"products are computed on {' x '.join(map(str, plain.working_points(points)))}",
+        f"band: all modes that {' x '.join(map(str, points))} points tell apart, up to {modes}",
         f"substeps: {count} of {scheme.upper()} for a step of {dt:g}; the physics alone is then "
         f"off by {left:.1e} standard deviations after one step, and twice as many leave more than "
         f"{_WORTH:g} of that",
