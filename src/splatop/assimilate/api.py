@@ -60,10 +60,11 @@ def assimilate(
     `unknown` coefficients are estimated with the state, from the values given for them on.
 
     `window` frames are analysed at a time: by default all of up to 60, else 40. `prior` is a file
-    of sample states, or trajectories; by default a shipped benchmark's own states, else a smooth
-    field fitted to the reports. `spread` is how uncertainty is found: "laplace" (linearised),
-    "ensemble" (perturbed analyses) or "none", from so many `samples`. A share of sensors,
-    `hold_out`, is not used but predicted. `keep` names a file for an interrupted run to go on.
+    of sample states, trajectories, or "climate" (states that a chaotic equation itself ends in); by
+    default a shipped benchmark's own states, else a smooth field fitted to the reports. `spread` is
+    how uncertainty is found: "laplace" (linearised), "ensemble" (perturbed analyses) or "none",
+    from so many `samples`. A share of sensors, `hold_out`, is not used but predicted. `keep` names
+    a file for an interrupted run to go on.
     """
     if spread not in SPREADS:
         raise unknown_name("spread", spread, SPREADS)

@@ -22,6 +22,7 @@ _LENGTHS = 16  # correlation lengths that are tried
 # Reports of one moment and of all moments together that strength and length are fitted to.
 _MOST_EACH, _MOST_MOMENTS, _MOST_NUMBERS = 300, 12, 4e7
 _MOST_GUESSED = 1000
+_AS_LIKELY = 1.0  # in logarithms
 # A number's own variance among samples counts beside so many samples of those like it.
 _SHRINK = 6.0
 
@@ -212,16 +213,20 @@ def _fit_field(
         rows.append(averaged_functions(space, observations.take(group), channel))
         values.append(observations.values[group] - mean)
         scales.append(scale)
-    best = (-np.inf, Smoothness(np.inf, spread, 1.0, spread, mean))
+    tried: list[tuple[float, Smoothness]] = []
     for order in _ORDERS:
         for length in _lengths(space.domain, wave):
             shape = _shape(wave, order, length, space.dims)
             shape = shape / shape.sum()
             likelihood, strength, noise = _profile(rows, values, scales, shape, known)
-            if likelihood > best[0]:
-                found = Smoothness(order, float(np.sqrt(strength)), length, noise, mean)
-                best = (likelihood, found)
-    return best[1]
+            found = Smoothness(order, float(np.sqrt(strength)), float(length), noise, mean)
+            tried.append((likelihood, found))
+    # Where sensors stand too far apart to tell the length, the longest that is as likely.
+    most = max(likelihood for likelihood, _ in tried)
+    return max(
+        (found for likelihood, found in tried if likelihood > most - _AS_LIKELY),
+        key=lambda found: (found.length, found.order),
+    )
 
 
 def _profile(
