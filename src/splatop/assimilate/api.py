@@ -25,6 +25,8 @@ from .unknowns import COEFFICIENT_FACTOR
 LONG, WINDOW = 60, 40
 # Reports from which something can be told.
 _FEWEST = 5
+# Logarithm of a likelihood: a smoother prior is taken if it is less likely by no more.
+_AS_LIKELY = 1.0
 
 
 @one_blas_thread()
@@ -92,7 +94,9 @@ def assimilate(
     moments = np.round((held.times - first) / dynamics.dt).astype(int)
     smooth = None
     if not held.known_noise or (prior is None and dynamics.benchmark is None):
-        smooth = fit_smoothness(without_lift(held, dynamics), moments, dynamics.space)
+        smooth = fit_smoothness(
+            without_lift(held, dynamics), moments, dynamics.space, as_likely=_AS_LIKELY
+        )
     noise = {} if smooth is None else {n: max(s.noise, 1e-4 * s.spread) for n, s in smooth.items()}
     shape = smooth_prior(smooth, dynamics.space) if smooth else None
     dynamics = with_steps(dynamics, shape, names)

@@ -150,7 +150,7 @@ def _aged(
         return jax.lax.map(one, states)
 
     found = np.asarray(numbers(stepper, unknowns, jnp.asarray(states)), float)
-    finite = np.isfinite(found).reshape(*found.shape[:2], -1).all(axis=-1)
+    finite: Any = np.isfinite(found).reshape(*found.shape[:2], -1).all(axis=-1)
     return {age: found[finite[:, i], i] for i, age in enumerate(ages) if finite[:, i].sum() >= 4}
 
 

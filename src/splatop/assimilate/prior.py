@@ -22,7 +22,6 @@ _LENGTHS = 16  # correlation lengths that are tried
 # Reports of one moment and of all moments together that strength and length are fitted to.
 _MOST_EACH, _MOST_MOMENTS, _MOST_NUMBERS = 300, 12, 4e7
 _MOST_GUESSED = 1000
-_AS_LIKELY = 1.0  # in logarithms
 # A number's own variance among samples counts beside so many samples of those like it.
 _SHRINK = 6.0
 
@@ -146,14 +145,16 @@ def smooth_prior(found: dict[str, Smoothness], space: BoxSpace) -> Prior:
 
 
 def fit_smoothness(
-    observations: Observations, moments: np.ndarray, space: BoxSpace
+    observations: Observations, moments: np.ndarray, space: BoxSpace, *, as_likely: float = 0.0
 ) -> dict[str, Smoothness]:
     """For each field that was measured, the smoothness and noise that make its reports likeliest.
 
     `moments` `(n,)` numbers the reports of one time alike; different times count as independent.
+    Of lengths whose likelihood is within `as_likely` (a logarithm) of the best, the longest is
+    taken: where dynamics add what sensors far apart do not tell.
     """
     return {
-        str(name): _fit_field(observations, moments, space, str(name))
+        str(name): _fit_field(observations, moments, space, str(name), as_likely)
         for name in np.unique(observations.fields)
     }
 
@@ -187,7 +188,7 @@ def averaged_functions(space: BoxSpace, observations: Observations, channel: int
 
 
 def _fit_field(
-    observations: Observations, moments: np.ndarray, space: BoxSpace, name: str
+    observations: Observations, moments: np.ndarray, space: BoxSpace, name: str, as_likely: float
 ) -> Smoothness:
     own = np.flatnonzero(observations.fields == name)
     channel = space.fields.index(name)
@@ -221,10 +222,9 @@ def _fit_field(
             likelihood, strength, noise = _profile(rows, values, scales, shape, known)
             found = Smoothness(order, float(np.sqrt(strength)), float(length), noise, mean)
             tried.append((likelihood, found))
-    # Where sensors stand too far apart to tell the length, the longest that is as likely.
     most = max(likelihood for likelihood, _ in tried)
     return max(
-        (found for likelihood, found in tried if likelihood > most - _AS_LIKELY),
+        (found for likelihood, found in tried if likelihood >= most - as_likely),
         key=lambda found: (found.length, found.order),
     )
 
