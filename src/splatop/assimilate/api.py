@@ -25,6 +25,8 @@ from .unknowns import COEFFICIENT_FACTOR
 LONG, WINDOW = 60, 40
 # Reports from which something can be told.
 _FEWEST = 5
+# Logarithm of a likelihood: a smoother prior is taken if it is less likely by no more.
+_AS_LIKELY = 1.0
 
 
 @one_blas_thread()
@@ -60,10 +62,11 @@ def assimilate(
     `unknown` coefficients are estimated with the state, from the values given for them on.
 
     `window` frames are analysed at a time: by default all of up to 60, else 40. `prior` is a file
-    of sample states, or trajectories; by default a shipped benchmark's own states, else a smooth
-    field fitted to the reports. `spread` is how uncertainty is found: "laplace" (linearised),
-    "ensemble" (perturbed analyses) or "none", from so many `samples`. A share of sensors,
-    `hold_out`, is not used but predicted. `keep` names a file for an interrupted run to go on.
+    of sample states, trajectories, or "climate" (states that a chaotic equation itself ends in); by
+    default a shipped benchmark's own states, else a smooth field fitted to the reports. `spread` is
+    how uncertainty is found: "laplace" (linearised), "ensemble" (perturbed analyses) or "none",
+    from so many `samples`. A share of sensors, `hold_out`, is not used but predicted. `keep` names
+    a file for an interrupted run to go on.
     """
     if spread not in SPREADS:
         raise unknown_name("spread", spread, SPREADS)
@@ -91,7 +94,9 @@ def assimilate(
     moments = np.round((held.times - first) / dynamics.dt).astype(int)
     smooth = None
     if not held.known_noise or (prior is None and dynamics.benchmark is None):
-        smooth = fit_smoothness(without_lift(held, dynamics), moments, dynamics.space)
+        smooth = fit_smoothness(
+            without_lift(held, dynamics), moments, dynamics.space, as_likely=_AS_LIKELY
+        )
     noise = {} if smooth is None else {n: max(s.noise, 1e-4 * s.spread) for n, s in smooth.items()}
     shape = smooth_prior(smooth, dynamics.space) if smooth else None
     dynamics = with_steps(dynamics, shape, names)

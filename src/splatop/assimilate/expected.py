@@ -22,6 +22,8 @@ from .unknowns import Prior
 
 # Trajectories that a benchmark's prior is sampled from, and the frames of them.
 _TRAJECTORIES, _AGES = 12, (0, 5, 10, 25, 50)
+# The word for states that the equation itself ends in, and how many frames it is given.
+CLIMATE, _LATE = "climate", (300, 350, 400, 450, 500)
 
 
 def with_steps(dynamics: Dynamics, shape: Prior | None, names: Sequence[str]) -> Dynamics:
@@ -69,6 +71,8 @@ def choose_prior(
     """
     if isinstance(given, Prior):
         return given
+    if given == CLIMATE:
+        return _climate(dynamics, smooth)
     if given is not None:
         return _prior_of_data(given, dynamics)
     if dynamics.benchmark is None:
@@ -85,6 +89,29 @@ def choose_prior(
     pooled = np.concatenate(list(by_age.values()))
     candidates.append(prior_of_samples(pooled, dynamics.space, f"{source} of all ages"))
     return max(candidates, key=lambda one: evidence(first, one, dynamics.space, sigma))
+
+
+def _climate(dynamics: Dynamics, smooth: Mapping[str, Smoothness] | None) -> Prior:
+    """Of states that the dynamics themselves end in, long after random smooth ones."""
+    start = (
+        smooth_of_length(dynamics, max(dynamics.domain.lengths) / 20)
+        if smooth is None
+        else smooth_prior(dict(smooth), dynamics.space)
+    )
+    unknowns = unknowns_of(dynamics, start, {})
+    drawn = [
+        np.asarray(unknowns.field(jnp.asarray(one, jnp.float32), unknowns.start))
+        for one in draw(start, _TRAJECTORIES)
+    ]
+    by_age = _aged(dynamics.moving, unknowns, np.stack(drawn), _LATE)
+    if not by_age:
+        raise SplatopError(
+            "expected an equation whose states stay finite for the prior 'climate', got one that "
+            "grows without bound: leave --prior out"
+        )
+    pooled = np.concatenate(list(by_age.values()))
+    source = f"states that the equation ends in after {_LATE[0]} to {_LATE[-1]} frames"
+    return prior_of_samples(pooled, dynamics.space, source)
 
 
 def _benchmark_samples(dynamics: Dynamics, benchmark: Benchmark) -> dict[int, np.ndarray]:
@@ -110,19 +137,21 @@ def _benchmark_samples(dynamics: Dynamics, benchmark: Benchmark) -> dict[int, np
     return _aged(dynamics.moving, unknowns, np.stack(states).astype(np.float32))
 
 
-def _aged(stepper: Any, unknowns: Any, states: np.ndarray) -> dict[int, np.ndarray]:
+def _aged(
+    stepper: Any, unknowns: Any, states: np.ndarray, ages: tuple[int, ...] = _AGES
+) -> dict[int, np.ndarray]:
     @eqx.filter_jit
     def numbers(stepper, unknowns, states):
         def one(u0):
-            later = rollout(stepper, u0, unknowns.start, steps=max(_AGES))
-            chosen = jnp.concatenate([u0[None], later])[jnp.array(_AGES)]
+            later = rollout(stepper, u0, unknowns.start, steps=max(ages))
+            chosen = jnp.concatenate([u0[None], later])[jnp.array(ages)]
             return jax.vmap(lambda u: unknowns.numbers_of(u, unknowns.start))(chosen)
 
         return jax.lax.map(one, states)
 
     found = np.asarray(numbers(stepper, unknowns, jnp.asarray(states)), float)
-    finite = np.isfinite(found).reshape(*found.shape[:2], -1).all(axis=-1)
-    return {age: found[finite[:, i], i] for i, age in enumerate(_AGES) if finite[:, i].sum() >= 4}
+    finite: Any = np.isfinite(found).reshape(*found.shape[:2], -1).all(axis=-1)
+    return {age: found[finite[:, i], i] for i, age in enumerate(ages) if finite[:, i].sum() >= 4}
 
 
 def _prior_of_data(given: Any, dynamics: Dynamics) -> Prior:

@@ -14,7 +14,7 @@ from .observe import Taps
 # Up to so many unknowns the Hessian is formed, and samples of it are exact.
 DENSE = 800
 # Samples, where the Hessian is formed, and where each takes a solve.
-MANY, FEW = 100, 12
+MANY, FEW = 50, 12
 # Of each solve. It starts from a sample for a diagonal Hessian: what it leaves out stays as wide.
 _TOLERANCE, _ITERATIONS = 0.01, 80
 

@@ -145,14 +145,16 @@ def smooth_prior(found: dict[str, Smoothness], space: BoxSpace) -> Prior:
 
 
 def fit_smoothness(
-    observations: Observations, moments: np.ndarray, space: BoxSpace
+    observations: Observations, moments: np.ndarray, space: BoxSpace, *, as_likely: float = 0.0
 ) -> dict[str, Smoothness]:
     """For each field that was measured, the smoothness and noise that make its reports likeliest.
 
     `moments` `(n,)` numbers the reports of one time alike; different times count as independent.
+    Of lengths whose likelihood is within `as_likely` (a logarithm) of the best, the longest is
+    taken: where dynamics add what sensors far apart do not tell.
     """
     return {
-        str(name): _fit_field(observations, moments, space, str(name))
+        str(name): _fit_field(observations, moments, space, str(name), as_likely)
         for name in np.unique(observations.fields)
     }
 
@@ -186,7 +188,7 @@ def averaged_functions(space: BoxSpace, observations: Observations, channel: int
 
 
 def _fit_field(
-    observations: Observations, moments: np.ndarray, space: BoxSpace, name: str
+    observations: Observations, moments: np.ndarray, space: BoxSpace, name: str, as_likely: float
 ) -> Smoothness:
     own = np.flatnonzero(observations.fields == name)
     channel = space.fields.index(name)
@@ -212,16 +214,19 @@ def _fit_field(
         rows.append(averaged_functions(space, observations.take(group), channel))
         values.append(observations.values[group] - mean)
         scales.append(scale)
-    best = (-np.inf, Smoothness(np.inf, spread, 1.0, spread, mean))
+    tried: list[tuple[float, Smoothness]] = []
     for order in _ORDERS:
         for length in _lengths(space.domain, wave):
             shape = _shape(wave, order, length, space.dims)
             shape = shape / shape.sum()
             likelihood, strength, noise = _profile(rows, values, scales, shape, known)
-            if likelihood > best[0]:
-                found = Smoothness(order, float(np.sqrt(strength)), length, noise, mean)
-                best = (likelihood, found)
-    return best[1]
+            found = Smoothness(order, float(np.sqrt(strength)), float(length), noise, mean)
+            tried.append((likelihood, found))
+    most = max(likelihood for likelihood, _ in tried)
+    return max(
+        (found for likelihood, found in tried if likelihood >= most - as_likely),
+        key=lambda found: (found.length, found.order),
+    )
 
 
 def _profile(

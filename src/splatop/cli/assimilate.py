@@ -42,7 +42,11 @@ OutOption = Annotated[
     Path | None, typer.Option(help="The file to write: HDF5, or NetCDF if it ends in .nc.")
 ]
 PriorOption = Annotated[
-    Path | None, typer.Option(help="A file of states such as are expected, for the prior.")
+    str | None,
+    typer.Option(
+        help="A file of states such as are expected; climate: those that the equation itself ends "
+        "in; else a benchmark's own, or smooth ones."
+    ),
 ]
 
 
