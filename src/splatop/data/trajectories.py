@@ -28,7 +28,7 @@ class Trajectories(abc.ABC):
     those that a file has, by the letter of their axis, and `stated` is what it says of its edges.
     """
 
-    grid: Grid | Points
+    grid: Any  # a Grid, or Points
     dt: float
     fields: tuple[str, ...]
     coefficients: dict[str, np.ndarray]
@@ -39,6 +39,7 @@ class Trajectories(abc.ABC):
     complex_fields: tuple[str, ...] = ()
     coordinates: Mapping[str, np.ndarray] = {}
     stated: Stated = Stated()
+    mesh_shape: Any = None  # of values at the vertices of a mesh
     _domain: Domain | None = None
 
     @property

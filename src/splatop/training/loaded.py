@@ -25,7 +25,6 @@ from ..data import (
 )
 from ..domain import Domain
 from ..equation import Equation
-from ..grid import Grid
 from ..spectral import resample
 from .settings import FULL, Settings
 
@@ -56,7 +55,7 @@ class Loaded(abc.ABC):
     known: Mapping[str, float]
     unknown: tuple[str, ...]
     benchmark: str | None
-    grid: Grid
+    grid: Any  # a Grid, or Points
     domain: Domain
     dt: float
     size: tuple[int, int]  # trajectories that are trained on, and frames of each
