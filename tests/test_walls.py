@@ -24,7 +24,9 @@ from splatop.spaces import energy_spectrum
 from splatop.tune import choose_numerics
 from splatop.walls import check_conditions
 
-WALLED = [name for name, benchmark in BENCHMARKS.items() if benchmark.boundary]
+WALLED = [
+    name for name, benchmark in BENCHMARKS.items() if benchmark.boundary and not benchmark.shape
+]
 D = 0.05
 
 
