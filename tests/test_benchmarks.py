@@ -50,7 +50,8 @@ def test_table_is_the_papers(name):
 def test_table_is_complete():
     periodic = {name for name, benchmark in BENCHMARKS.items() if not benchmark.boundary}
     assert periodic == set(PAPER)
-    assert len(BENCHMARKS) == len(periodic) + 6  # those between walls, tests/test_walls.py
+    # Those between walls (tests/test_walls.py) and on shapes (tests/test_shape_physics.py).
+    assert len(BENCHMARKS) == len(periodic) + 6 + 3
     ranges = BENCHMARKS["unknown_advection_diffusion2d"].coefficient_ranges
     assert ranges == {"v": (0.0125, 0.025), "D": (1e-6, 4e-6)}
 

@@ -25,9 +25,7 @@ from splatop.tune import choose_numerics
 from splatop.walls import check_conditions
 
 WALLED = [
-    name
-    for name, benchmark in BENCHMARKS.items()
-    if benchmark.boundary and benchmark.domain.shape is None
+    name for name, benchmark in BENCHMARKS.items() if benchmark.boundary and not benchmark.shape
 ]
 D = 0.05
 

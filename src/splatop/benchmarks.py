@@ -21,7 +21,7 @@ from .equation import (
 from .equation.shape_text import parse_shape
 from .errors import SplatopError, unknown_name
 from .grid import Grid
-from .points import Points, points_inside, random_points
+from .points import points_inside, random_points
 from .spectral import Filter, SharpFilter, SmoothFilter
 
 
@@ -87,7 +87,7 @@ class Benchmark:
         return self.sides or (1.0,) * self.dims
 
     @property
-    def grid(self) -> Grid | Points:
+    def grid(self) -> Any:  # a Grid, or Points
         grid = Grid((self.points,) * self.dims, self.lengths, self.corner, self.layout)
         cut = self.domain.shape
         if cut is None:

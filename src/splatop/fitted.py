@@ -427,6 +427,11 @@ class Fitted:
         from .data.labelled_states import labelled_frames, read_state
 
         spec = self.model.spec
+        if isinstance(spec.layout, Points):
+            raise SplatopError(
+                "expected a state (C, P) at the points of the model as an array, got xarray: pass "
+                "its values"
+            )
         array, layout = read_state(
             u, fields=spec.fields, lengths=spec.lengths, sampling=spec.layout
         )

@@ -86,9 +86,9 @@ class Points:
     @cached_property
     def neighbours(self) -> np.ndarray:
         """The number of the nearest other point of each."""
-        from scipy.spatial import cKDTree  # slow to import
+        from scipy.spatial import KDTree  # slow to import
 
-        return cKDTree(self.places).query(self.places, k=2)[1][:, 1]
+        return KDTree(self.places).query(self.places, k=2)[1][:, 1]
 
     @property
     def points(self) -> tuple[int, ...]:
@@ -202,11 +202,11 @@ def layout_from_json(value: Any) -> Layout:
 def _weights(points: Points, shape: Shape | None) -> np.ndarray:
     if points.cells is not None or shape is None:
         return np.full(len(points.places), 1 / len(points.places))
-    from scipy.spatial import cKDTree
+    from scipy.spatial import KDTree
 
     # Voronoi's cells, clipped to the shape, measured by which point is nearest to each node.
     nodes = _nodes(shape, min(_NODES * len(points.places), _MOST_NODES))
-    nearest = cKDTree(points.places).query(nodes.places)[1]
+    nearest = KDTree(points.places).query(nodes.places)[1]
     areas = np.bincount(nearest, nodes.weights, minlength=len(points.places))
     return areas / areas.sum()
 

@@ -224,7 +224,7 @@ def open_series(
         ) from error
     if not frames:
         raise SplatopError(f"{source}: expected frames of a time series, got none")
-    mesh = meshio.Mesh(points, cells)
+    mesh = meshio.Mesh(np.asarray(points), cells)
     places, _ = triangles_of(mesh, source)
     times = np.array([float(t) for t, _, _ in frames])
     data = [point_data for _, point_data, _ in frames]

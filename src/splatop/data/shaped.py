@@ -33,7 +33,7 @@ class MaskedTrajectories(Trajectories):
 
     def __init__(self, whole: Trajectories, points: Points):
         self._whole = whole
-        self.grid = points  # type: ignore[assignment]
+        self.grid = points
         self.dt, self.fields = whole.dt, whole.fields
         self.trajectories, self.frames = whole.trajectories, whole.frames
         self.coefficients, self.attributes = whole.coefficients, whole.attributes
@@ -78,7 +78,7 @@ def settled_on_shape(data: Trajectories, told: Any) -> Trajectories:
     assert isinstance(data.grid, Points)
     low, high = box
     lengths = (high[0] - low[0], high[1] - low[1])
-    data.grid = data.grid.in_box(lengths, low)  # type: ignore[assignment]
+    data.grid = data.grid.in_box(lengths, low)
     _check_inside(data, shape)
     axes = tuple(Axis(length, begin, False) for length, begin in zip(lengths, low, strict=True))
     domain = Domain(axes, shape=shape).with_conditions(_conditions(data, told, shape))
@@ -105,7 +105,7 @@ def _shape_of_points(data: Trajectories, told: Any) -> tuple[Shape, tuple[Place,
         around = (begin[0], begin[1]), (begin[0] + lengths[0], begin[1] + lengths[1])
     elif stated is not None:
         around = _corners(stated)
-    mesh = getattr(data, "mesh_shape", None)
+    mesh = data.mesh_shape
     if told.shape is not None:
         shape = _read(told.shape, around)
     elif stated is not None and stated.shape is not None:
@@ -113,7 +113,7 @@ def _shape_of_points(data: Trajectories, told: Any) -> tuple[Shape, tuple[Place,
     elif mesh is not None:
         shape = mesh
     else:
-        low, high = data.grid.places.min(0), data.grid.places.max(0)  # type: ignore[union-attr]
+        low, high = data.grid.places.min(0), data.grid.places.max(0)
         size = high - low
         raise SplatopError(
             f"{data.source}: expected the shape that the points lie in; the file does not say. "
@@ -139,7 +139,7 @@ def _masked(data: Trajectories, told: Any) -> tuple[MaskedTrajectories, Shape, t
     else:
         shape, mask = None, None
     if shape is None:
-        shape = _read(told.shape, corners)
+        shape = _read(str(told.shape), corners)
     if mask is None:
         mask = points_inside(shape, grid).mask
         assert mask is not None
@@ -268,10 +268,8 @@ def _check_conditions(data: Trajectories, domain: Domain) -> None:
     )
     names, places, normals = edge_points(shape, spacing)
     at_edge = (free.evaluate(places, value(2)) @ fitted).reshape(-1, *frames.shape[:2])
-    slopes = sum(
-        normals[:, axis, None] * (free.evaluate(places, d) @ fitted)
-        for axis, d in enumerate(gradient(2))
-    ).reshape(at_edge.shape)
+    along_x, along_y = (free.evaluate(places, d) @ fitted for d in gradient(2))
+    slopes = (normals[:, :1] * along_x + normals[:, 1:] * along_y).reshape(at_edge.shape)
     reach = 0.1 * np.sqrt(shape.area)
     for (side, name), one in domain.conditions.items():
         here = np.array(names) == side

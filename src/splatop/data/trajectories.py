@@ -36,7 +36,7 @@ class Trajectories(abc.ABC):
     those that a file has, by the letter of their axis, and `stated` is what it says of its edges.
     """
 
-    grid: Grid | Points
+    grid: Any  # a Grid, or Points
     dt: float
     fields: tuple[str, ...]
     coefficients: dict[str, np.ndarray]
@@ -49,6 +49,7 @@ class Trajectories(abc.ABC):
     stated: Stated = Stated()
     times: np.ndarray | None = None
     inputs: tuple[str, ...] = ()
+    mesh_shape: Any = None  # of values at the vertices of a mesh
     _domain: Domain | None = None
 
     @property

@@ -180,10 +180,11 @@ class ModelSpec:
             )
         if isinstance(layout, Points):
             return  # a model of a shape can be moved to other points (Model.at)
-        if self.domain is not None and layout != self.layout:
+        own_layout: Any = self.layout
+        if self.domain is not None and layout != own_layout:
             raise SplatopError(
-                f"expected points that lie as where the model was trained ({', '.join(self.layout)}"
-                f" along the axes), got {', '.join(layout)} in {data.source}: give --sampling, or "
+                f"expected points that lie as where the model was trained ({', '.join(own_layout)} "
+                f"along the axes), got {', '.join(layout)} in {data.source}: give --sampling, or "
                 "train on these"
             )
 

@@ -161,6 +161,7 @@ class HarmonicOperator(eqx.Module):
 
     def _waves(self, axis: int, n: int) -> tuple[np.ndarray, np.ndarray]:
         """From the samples of an axis to its lowest harmonics, and back."""
+        assert not isinstance(self.layout, Points)
         (x,) = Grid((n,), (1.0,), layout=(self.layout[axis],)).fractions()
         m = self.modes[axis]
         if self.closed[axis]:

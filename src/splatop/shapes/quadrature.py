@@ -92,7 +92,7 @@ def _mapped(
 
 def _triangulate(shape: Shape, side: float) -> list[tuple[Piece | None, np.ndarray]]:
     """Triangles, anticlockwise; with the arc that their first side is part of, if it is."""
-    from scipy.spatial import Delaunay, cKDTree
+    from scipy.spatial import Delaunay, KDTree
 
     if shape.area / side**2 > _MOST_TRIANGLES / 2:
         raise SplatopError(
@@ -110,7 +110,7 @@ def _triangulate(shape: Shape, side: float) -> list[tuple[Piece | None, np.ndarr
         if len(inner):
             middles = np.array([part.at(np.array([0.5]))[0] for part in parts])
             half = np.array([part.length / 2 for part in parts])
-            near, which = cKDTree(middles).query(inner)
+            near, which = KDTree(middles).query(inner)
             kept = inner[near > 1.05 * half[which]]
         every = np.concatenate([boundary, kept])
         triangles = Delaunay(every).simplices
@@ -159,9 +159,9 @@ def _lattice(shape: Shape, side: float) -> np.ndarray:
 
 def _merged(points: np.ndarray, tiny: float) -> tuple[np.ndarray, np.ndarray]:
     """Points that are the same but for rounding, once, and which one each became."""
-    from scipy.spatial import cKDTree
+    from scipy.spatial import KDTree
 
-    tree = cKDTree(points)
+    tree = KDTree(points)
     first = np.array([min(group) for group in tree.query_ball_point(points, tiny)])
     kept, inverse = np.unique(first, return_inverse=True)
     return points[kept], inverse
@@ -186,7 +186,7 @@ def _inside(
         inside.add(n)
         for k in range(3):
             pair = (int(triangles[n][k]), int(triangles[n][(k + 1) % 3]))
-            across = owner.get(pair[::-1])
+            across = owner.get((pair[1], pair[0]))
             if pair not in on_edge and across is not None:
                 waiting.append(across)
     found: list[tuple[Piece | None, np.ndarray]] = []

@@ -5,10 +5,9 @@ arcs.
 """
 
 import abc
-import itertools
 import math
 from collections import Counter
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 from dataclasses import dataclass, fields
 from functools import lru_cache
 from typing import Any
@@ -16,12 +15,11 @@ from typing import Any
 import numpy as np
 
 from ..errors import SplatopError, unknown_name
+from .outlines import TINY, check_simple, even_odd, split
 from .pieces import Arc, Edge, Piece, Place, Run, Segment, runs_of
 
 # Names that stand for several edges.
 OUTER, EVERYWHERE = "outer", "all"
-# Lengths below this share of a shape's size are rounding.
-TINY = 1e-9
 # How far beside an edge it is looked which side of it is inside.
 _BESIDE = 1e-7
 
@@ -199,10 +197,10 @@ class Polygon(Primitive):
             raise SplatopError(
                 f"expected a polygon of at least three corners, got {len(self.corners)}"
             )
-        _check_simple([piece for _, piece in self.outline()], "a polygon")
+        check_simple([piece for _, piece in self.outline()], "a polygon")
 
     def inside(self, places: np.ndarray) -> np.ndarray:
-        return _even_odd(places, (self.corners,))
+        return even_odd(places, (self.corners,))
 
     def outline(self) -> list[tuple[str, Piece]]:
         ends = self.corners[1:] + self.corners[:1]
@@ -231,10 +229,10 @@ class Outline(Primitive):
         _check_finite(self)
         if not self.rings or [len(r) for r in self.rings] != [len(n) for n in self.names]:
             raise SplatopError("expected one name for each side of each ring of an outline")
-        _check_simple([piece for _, piece in self.outline()], "an outline")
+        check_simple([piece for _, piece in self.outline()], "an outline")
 
     def inside(self, places: np.ndarray) -> np.ndarray:
-        return _even_odd(places, self.rings)
+        return even_odd(places, self.rings)
 
     def outline(self) -> list[tuple[str, Piece]]:
         return [
@@ -341,7 +339,7 @@ def _edges(shape: Shape) -> tuple[Edge, ...]:
     found: list[Edge] = []
     for number, name, piece in named:
         others = [other for k, _, other in named if k != number]
-        for part in _split(piece, others, TINY * size):
+        for part in split(piece, others, TINY * size):
             beside = part.at(np.array([0.5])), _BESIDE * size * part.normal(np.array([0.5]))
             right, left = shape.inside(
                 np.concatenate([beside[0] + beside[1], beside[0] - beside[1]])
@@ -376,63 +374,6 @@ def _named(shape: Shape) -> Iterator[tuple[int, str, Piece]]:
                 yield number, side, piece
             else:
                 yield number, f"{base}.{side}" if side else base, piece
-
-
-def _split(piece: Piece, others: Iterable[Piece], tiny: float) -> list[Piece]:
-    """The piece in parts that end wherever another one crosses it, or ends on it."""
-    places = [piece.at(np.array([0.0, 1.0]))]
-    for other in others:
-        for candidates in (piece.crossings(other), other.at(np.array([0.0, 1.0]))):
-            if len(candidates):
-                on_both = (piece.distance(candidates) < tiny) & (other.distance(candidates) < tiny)
-                places.append(candidates[on_both])
-    t = np.sort(np.clip(piece.parameter(np.concatenate(places)), 0.0, 1.0))
-    t = np.concatenate([[0.0], t, [1.0]])
-    return [
-        piece.part(float(a), float(b))
-        for a, b in itertools.pairwise(t)
-        if (b - a) * piece.length > 10 * tiny
-    ]
-
-
-def _even_odd(places: np.ndarray, rings: Iterable[tuple[Place, ...]]) -> np.ndarray:
-    """Whether a ray from each place to the right crosses the rings an odd number of times."""
-    odd = np.zeros(len(places), bool)
-    x, y = places[:, 0], places[:, 1]
-    for ring in rings:
-        ends = ring[1:] + ring[:1]
-        for (x0, y0), (x1, y1) in zip(ring, ends, strict=True):
-            if y0 == y1:
-                continue
-            across = (y0 > y) != (y1 > y)
-            odd ^= across & (x < x0 + (y - y0) * (x1 - x0) / (y1 - y0))
-    return odd
-
-
-def _check_simple(pieces: list[Piece], what: str) -> None:
-    """Refuse sides that cross or touch others than their neighbours, and say where."""
-    from shapely import STRtree, linestrings
-
-    ends = np.array([piece.at(np.array([0.0, 1.0])) for piece in pieces])
-    if (np.linalg.norm(ends[:, 1] - ends[:, 0], axis=1) == 0).any():
-        raise SplatopError(f"expected {what} without repeated corners, got two in the same place")
-    lines = linestrings(ends)
-    first, second = STRtree(lines).query(lines, predicate="intersects")
-    for i, j in zip(first, second, strict=True):
-        if i >= j:
-            continue
-        met = lines[i].intersection(lines[j])
-        ways = ends[[i, j], 1] - ends[[i, j], 0]
-        back = ways[0] @ ways[1] < -(1 - 1e-12) * np.prod(np.linalg.norm(ways, axis=1))
-        gaps = np.linalg.norm([ends[i, 1] - ends[j, 0], ends[j, 1] - ends[i, 0]], axis=1)
-        after = gaps.min() <= TINY * np.linalg.norm(ways, axis=1).max()
-        if after and not back:
-            continue
-        place = met.centroid
-        raise SplatopError(
-            f"expected {what} whose sides meet at its corners alone, got sides {i + 1} and {j + 1} "
-            f"that meet at ({place.x:.6g}, {place.y:.6g}): list its corners in order around it"
-        )
 
 
 def _check_finite(shape: Any) -> None:

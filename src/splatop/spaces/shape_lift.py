@@ -12,7 +12,9 @@ from .shape_basis import Kinds, ShapeBasis, edge_points, edge_rows, spacing_of
 # What edges set may contradict itself, where two of them meet, by this share of its size.
 _CONTRADICTION = 1e-4
 # The least singular value of the edge rows that a lift follows, relative to the largest.
-_RCOND = 1e-6
+_RCOND = 1e-10
+# What a function costs in a lift: a power of its energy; what is flat costs next to nothing.
+_SMOOTH, _FLAT = 2, 1e-3
 
 
 @lru_cache(maxsize=32)
@@ -22,8 +24,8 @@ def lifting(domain: Domain, sizes: tuple[int, ...], kinds: Kinds) -> np.ndarray:
     assert domain.shape is not None
     free, rows, unit, held = _edge_system(domain, sizes, kinds)
     # Smooth: functions of high energy are dear.
-    low = free.energies[1 : max(2, free.size // 8)].mean()
-    price = 1 / (1 + free.energies / low)
+    reference = free.energies[min(8, free.size - 1)]
+    price = 1 / (_FLAT + np.abs(free.energies) / reference) ** _SMOOTH
     solve = price[:, None] * np.linalg.pinv(rows * price, rcond=_RCOND)
     found = np.zeros((free.size, len(held)))
     found[:, held] = solve * unit

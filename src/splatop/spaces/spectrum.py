@@ -11,7 +11,7 @@ from ..grid import Grid
 from ..points import Layout, Points
 from ..spectral import Field, radial_spectrum
 from .axis import ring
-from .shape import insulated, shape_harmonics
+from .harmonics import insulated, shape_harmonics
 
 _MOST_HARMONICS = 200
 

@@ -26,7 +26,6 @@ from ..data import (
 )
 from ..domain import Domain
 from ..equation import Equation
-from ..grid import Grid
 from ..spectral import resample
 from ..stepper import Coefficients
 from ..tune import Tuned, choose_numerics
@@ -61,7 +60,7 @@ class Loaded(abc.ABC):
     known: Mapping[str, float]
     unknown: tuple[str, ...]
     benchmark: str | None
-    grid: Grid
+    grid: Any  # a Grid, or Points
     domain: Domain
     dt: float
     size: tuple[int, int]  # trajectories that are trained on, and frames of each
