@@ -231,7 +231,8 @@ def _section(name: str, found: dict) -> str:
     if "limit" in found:
         lines.append(
             f"The fine solver itself, from a state that is off by {OFF:g} of the standard "
-            f"deviation, holds for {found['limit']} frames: more is not to be had from such states."
+            f"deviation, holds for {found['limit']} frames: about what can be expected of any model "
+            "from such states (it varies from draw to draw)."
         )
     if "long_run" in found:
         lines += ["", *_long_table(found["long_run"])]

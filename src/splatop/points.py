@@ -88,7 +88,7 @@ class Points:
         """The number of the nearest other point of each."""
         from scipy.spatial import KDTree  # slow to import
 
-        return KDTree(self.places).query(self.places, k=2)[1][:, 1]
+        return np.asarray(KDTree(self.places).query(self.places, k=2)[1])[:, 1]
 
     @property
     def points(self) -> tuple[int, ...]:

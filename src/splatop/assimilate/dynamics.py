@@ -18,6 +18,7 @@ from ..grid import Grid
 from ..model import Model
 from ..numerics import Numerics, build_physics
 from ..physics import Physics
+from ..points import Points
 from ..spaces import BoxSpace
 from ..spectral import resample
 from ..stepper import Stepper
@@ -146,6 +147,11 @@ def dynamics_of_model(
     domain = spec.domain or Domain.box(spec.lengths)
     domain = domain.on(spec.lengths, spec.origin)
     given = None if points is None else points[0] if len(points) == 1 else list(points)
+    if isinstance(spec.layout, Points):
+        raise SplatopError(
+            "expected a model of a box to assimilate with, got one of a shape: give the "
+            "equation of a box"
+        )
     written = Grid(grid_of(model, given), spec.lengths, spec.origin, spec.layout)
     physics, alone = model.physics, isinstance(stepper, Physics)
     numerics = spec.numerics if alone and spec.members == 1 else None
@@ -170,6 +176,7 @@ def dynamics_of_model(
     else:
         own = getattr(physics, "space", None)
         space = own or wall_space(spec.full_equation, domain, _anchors(written, domain))
+        assert isinstance(space, BoxSpace)
         grid = written
         mask = np.ones((len(spec.fields), *space.shape), bool)
     return Dynamics(
@@ -229,6 +236,7 @@ def dynamics_of_equation(
         anchors = _anchors(written, domain)
         numerics = Numerics("none", (), 0.0, anchors, 1)
         space = wall_space(equation, domain, anchors)
+        assert isinstance(space, BoxSpace)
         finer = tuple(
             n if axis.periodic else max(n, int(np.ceil(_OVERSAMPLED * a)))
             for n, a, axis in zip(written.points, anchors, domain.axes, strict=True)

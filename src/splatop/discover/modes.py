@@ -123,7 +123,14 @@ class WallModes(Modes):
         order, edges = _shells(np.sqrt(np.maximum(tests.energies()[0], 0.0)).ravel())
         freedom = tuple(float(b - a) for a, b in pairwise(edges))
         bounds = tuple(int(edge) for edge in edges)
-        return cls(scheme, tests, lifted, jnp.asarray(order), bounds, freedom)
+        return cls(
+            scheme=scheme,
+            tests=tests,
+            lifted=lifted,
+            order=jnp.asarray(order),
+            edges=bounds,
+            freedom=freedom,
+        )
 
     @property
     def dims(self) -> int:

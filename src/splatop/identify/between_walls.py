@@ -93,7 +93,7 @@ def _resolved(held: Harmonics) -> tuple[int, np.ndarray]:
     for own in sorted({length // parts for parts in range(1, length // LEAST_FRAMES + 1)}):
         pieces = cut(good, own)
         if pieces.shape[1] >= LEAST_FRAMES:
-            kept = pieces.all(axis=1)
+            kept = np.asarray(pieces.all(axis=1))
             found.append((int(kept.sum()) * pieces.shape[1], own, kept))
     _, own, kept = max(found, key=lambda one: one[:2])
     return own, kept

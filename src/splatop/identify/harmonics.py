@@ -10,6 +10,7 @@ from ..data import Trajectories
 from ..equation import Equation
 from ..errors import SplatopError
 from ..points import Points
+from ..spaces import Sampling
 from ..stepper import TIME
 from ..walls import Galerkin, choose_on_shape, choose_sizes, wall_space
 from .noise import VISIBLE, share_not_white
@@ -40,7 +41,7 @@ class Harmonics:
         grid = trajectories.grid
         self.scheme = scheme = _scheme(equation, trajectories, frames, times, given)
         self.times = jnp.asarray(times)
-        along = scheme.space.sampled(grid.points, grid.layout)
+        along: Sampling = scheme.space.sampled(grid.points, grid.layout)
         fixed = None if scheme.moving else scheme.lifted(given)
 
         def lifted(t):

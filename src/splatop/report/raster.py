@@ -36,7 +36,7 @@ def raster(points: Points, domain: Domain) -> Raster:
     grid = Grid(count, domain.lengths, domain.origin, ("cells", "cells"))
     x, y = np.broadcast_arrays(*grid.coordinates())
     places = np.stack([x.ravel(), y.ravel()], axis=1)
-    nearest = KDTree(points.places).query(places)[1]
+    nearest = np.asarray(KDTree(points.places).query(places)[1])
     if domain.shape is not None:
         nearest = np.where(domain.shape.inside(places), nearest, -1)
     return Raster(grid, nearest.reshape(count))

@@ -98,7 +98,7 @@ class Loaded(abc.ABC):
         return True
 
     @property
-    def given_grid(self) -> Grid:
+    def given_grid(self) -> Any:
         """The grid of the data that the model was given."""
         return self.grid
 

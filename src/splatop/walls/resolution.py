@@ -132,6 +132,7 @@ class _Along:
         moved, n = np.moveaxis(frames, self.axis + 2, -1), self.points
         along = self.grid.fractions()[self.axis]
         space = wall_space(self.equation, self.domain, (size,) * self.grid.dims)
+        assert isinstance(space, BoxSpace)
         matrix, fit = space._matrix(self.axis, along, 0), space._fit(self.axis, along)
         keep = np.eye(n) - matrix @ fit  # (N, N), or (C, N, N)
         rest = moved.reshape(*frames.shape[:2], -1, n) @ np.swapaxes(keep, -1, -2)

@@ -17,6 +17,7 @@ from ..domain import Domain
 from ..equation import Equation
 from ..errors import SplatopError
 from ..points import Points
+from ..spaces import Sampling
 from .galerkin import Galerkin
 from .on_shape import shape_anchors
 from .resolution import wall_space
@@ -44,18 +45,25 @@ def solve_on_shape(
     largest error of a frame: the difference between n and 2n substeps."""
     with jax.enable_x64(True):
         scheme = Galerkin(equation, wall_space(equation, domain, shape_anchors(domain, anchors)))
+        if equation.uses_time or scheme.moving:
+            raise SplatopError(
+                "expected no t in the equation or at the edges for the reference on a shape, got "
+                "one: solve on a box, or bring your own data"
+            )
         lifted = scheme.lifted(coefficients)
         values = {name: jnp.asarray(float(value)) for name, value in coefficients.items()}
         matrix = scheme.space.sample_matrix(at)  # type: ignore[union-attr]
         background = 0.0
         if lifted is not None:
-            background = np.asarray(scheme.space.lift_evaluate(lifted, at))
+            where: Sampling = at
+            background = np.asarray(scheme.space.lift_evaluate(lifted, where))
         tables: dict[int, object] = {}
 
         def one_frame(c: Array, substeps: int) -> Array:
             if substeps not in tables:
                 tables[substeps] = scheme.tables(dt / substeps, coefficients)
-            return _advance(scheme, c, tables[substeps], values, lifted, jnp.asarray(substeps))
+            count = jnp.asarray(substeps)
+            return _advance(scheme, c, tables[substeps], values, lifted, count, dt / count)
 
         def sampled(c: Array) -> np.ndarray:
             return np.matmul(matrix, np.asarray(c)[..., None])[..., 0] + background
@@ -119,9 +127,11 @@ def starts_from(
 
 
 @eqx.filter_jit
-def _advance(scheme: Galerkin, c, tables, coefficients, lifted, substeps):
+def _advance(scheme: Galerkin, c, tables, coefficients, lifted, substeps, length):
     def step(_, c):
-        one = lambda own: scheme.exponential_step(own, tables, coefficients, lifted)  # noqa: E731
+        def one(own):
+            return scheme.exponential_step(own, tables, coefficients, lifted, length)
+
         return jax.vmap(one)(c)
 
     return jax.lax.fori_loop(0, substeps, step, c)

@@ -19,7 +19,7 @@ from ..equation import Equation
 from ..errors import SplatopError
 from ..grid import Grid
 from ..initial import harmonic_condition
-from ..spaces import BoxSpace
+from ..spaces import BoxSpace, Sampling
 from ..stepper import TIME, later
 from .galerkin import Galerkin
 
@@ -55,7 +55,8 @@ def solve_between_walls(
         values = {name: jnp.asarray(float(value)) for name, value in coefficients.items()}
         smooth = Galerkin(equation, starting_space(domain, equation.fields, grid.points))
         fitted = smooth.enter(jnp.asarray(u0, jnp.float64), along, smooth.lifted(coefficients))
-        c = scheme.space.project(smooth.space.evaluate(fitted, scheme.space.fractions()))
+        where: Sampling = scheme.space.fractions()
+        c = scheme.space.project(smooth.space.evaluate(fitted, where))
         tables: dict[int, object] = {}
 
         def one_frame(c: Array, substeps: int) -> Array:
@@ -88,6 +89,7 @@ def solve_between_walls(
             worst = max(worst, difference)
             if substeps > 1 and difference < tolerance / 64:
                 substeps //= 2
+        assert isinstance(scheme.space, BoxSpace)
         _warn_if_unresolved(scheme.space, np.asarray(c))
     return np.stack(frames), worst
 
