@@ -63,7 +63,10 @@ def test_missing_time_axis(well):
 def test_unevenly_spaced_time(tmp_path):
     array, grid = states(2, 7)
     write_well(tmp_path / "w.h5", array, grid, times=[0.0, 0.1, 0.2, 0.4, 0.5])
-    with pytest.raises(SplatopError, match=r"along time, got 0\.2 and then 0\.4 at index 2"):
+    with open_trajectories(tmp_path / "w.h5") as data:
+        assert not data.even
+    write_well(tmp_path / "w.h5", array, grid, times=[0.0, 0.1, 0.3, 0.2, 0.5])
+    with pytest.raises(SplatopError, match="time"):
         open_trajectories(tmp_path / "w.h5")
 
 

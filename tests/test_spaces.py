@@ -152,7 +152,9 @@ def steps_of_phi(scheme, u0, along, *, dt, frames, coefficients, substeps=1):
     lifted = scheme.lifted(coefficients)
     c = scheme.enter(jnp.asarray(u0), along, lifted)
     tables = scheme.tables(dt / substeps, coefficients)
-    step = jax.jit(lambda c: scheme.exponential_step(c, tables, coefficients, lifted))
+    step = jax.jit(
+        lambda c: scheme.exponential_step(c, tables, coefficients, lifted, dt / substeps)
+    )
     found = []
     for _ in range(frames):
         for _ in range(substeps):

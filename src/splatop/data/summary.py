@@ -221,7 +221,7 @@ def plot(trajectories: Trajectories, path: str | Path) -> None:
         limit = max(float(np.nanmax(np.abs(frame[row]), initial=0.0)) for frame in frames) or 1.0
         for ax, step, frame in zip(axes[row], steps, frames, strict=False):
             _draw(ax, frame[row], limit, trajectories)
-            ax.set_title(f"{name}, t = {_time(trajectories, step):g}", fontsize=9)
+            ax.set_title(f"{name}, t = {_time(trajectories, int(step)):g}", fontsize=9)
     energy = spectrum(trajectories)["energy"]
     axes[0][-1].semilogy(range(1, len(energy)), np.maximum(energy[1:], 1e-30))
     axes[0][-1].set_title("energy per wavenumber", fontsize=9)

@@ -2,6 +2,7 @@
 
 import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -115,6 +116,7 @@ def discover(
         degree,
         order,
     )
+    setting = replace(setting, streams=trajectories.domain.all_periodic)
     question = ask(partial, setting, known=dict(known or {}), terms=terms)
     held = _frames(trajectories, question, frames, start)
     basis, _ = question.basis

@@ -91,7 +91,7 @@ def _product(factors: Iterable[FieldDerivative]) -> Expression:
 
 def _streams(setting: Setting) -> list[Expression]:
     """In 2D: the stream function of each field as a vorticity, and transport by its velocity."""
-    if setting.dims != 2 or len(setting.fields) > 2:
+    if setting.dims != 2 or len(setting.fields) > 2 or not setting.streams:
         return []
     found = []
     none = (0, 0)

@@ -26,6 +26,8 @@ class Setting:
     velocity: tuple[str, ...] = ()
     degree: int = 3
     order: int = 4
+    # Whether the velocity of a vorticity is among the candidates, which needs a periodic box.
+    streams: bool = True
 
     @classmethod
     def of(

@@ -78,6 +78,12 @@ class Equation(eqx.Module):
 
     def __call__(self, jet: Jet, coefficients: Coefficients) -> Field:
         self.check_coefficients(coefficients)
+        given = jet.state.shape[0]
+        if given not in (len(self.fields), len(self.fields) + len(self.inputs)):
+            names = ", ".join((*self.fields, *self.inputs))
+            raise SplatopError(
+                f"expected a state with the channels {names}, got shape {jet.state.shape}"
+            )
         return total(self.terms, jet, coefficients, channels=len(self.fields))
 
     def columns(self, jet: Jet, coefficients: Coefficients) -> dict[str, tuple[Field, ...]]:
