@@ -381,9 +381,9 @@ def with_hole():
     return data
 
 
-def uneven():
+def backwards():
     data = labelled(waves())
-    return data.assign_coords(time=np.asarray(data["time"]) ** 2)
+    return data.assign_coords(time=-np.asarray(data["time"]))
 
 
 BOX = {"dt": DT, "lengths": (LENGTH,)}
@@ -406,7 +406,7 @@ BOX = {"dt": DT, "lengths": (LENGTH,)}
         (waves(frames=1), BOX, "at least two frames"),
         (waves().tolist(), BOX, "got list"),
         ("missing.h5", {}, "does not exist"),
-        (uneven(), {}, "evenly spaced"),
+        (backwards(), {}, "times"),
         (labelled(waves()).drop_vars("x"), {}, "coordinates along 'x'"),
         (labelled(waves()).rename(u="w"), {}, "unknown field of the data 'u'"),
         (waves(), {**BOX, "coefficients": {"w": 1.0}}, "unknown coefficient 'w'"),

@@ -78,8 +78,14 @@ class CoarseTrajectories(Trajectories):
                 f"'{whole.domain.describe(whole.fields)}' in {whole.source}: leave out coarse, or "
                 "ask for fewer Gaussians (anchors)"
             )
+        if whole.inputs:
+            raise SplatopError(
+                f"expected data without inputs for a coarse model, got {', '.join(whole.inputs)}: "
+                "leave out coarse and stride"
+            )
         self.whole, self.stride = whole, stride
         self.dt, self.frames = whole.dt * stride, (whole.frames - 1) // stride + 1
+        self.times = None if whole.times is None else whole.times[::stride][: self.frames]
         self.coordinates = {}
         self._points = None if points == whole.grid.points else points
         if points is not None:

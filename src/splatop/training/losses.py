@@ -1,6 +1,7 @@
 """What the two stages minimise, and what can be said of a batch on which they failed."""
 
 from collections.abc import Mapping
+from typing import Any
 
 import equinox as eqx
 import jax
@@ -49,7 +50,7 @@ def rollout_loss(
 def batch_rollout_loss(
     stepper: Stepper,
     windows: Float[Array, "B F C *N"],
-    coefficients: Mapping[str, Float[Array, " B"]],
+    coefficients: Mapping[str, Any],  # one for each window: numbers, times, signals
     *,
     scale: Float[Array, " C"],
 ) -> tuple[Float[Array, ""], Float[Array, ""]]:
@@ -74,7 +75,7 @@ def worst_frame(
 def worst_prediction(
     stepper: Stepper,
     windows: Float[Array, "B F C *N"],
-    coefficients: Mapping[str, Float[Array, " B"]],
+    coefficients: Mapping[str, Any],  # one for each window: numbers, times, signals
     *,
     fields: tuple[str, ...],
 ) -> str:
