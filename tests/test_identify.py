@@ -117,6 +117,7 @@ def test_auto_takes_the_flow_for_clean_frames_and_the_trajectory_for_noisy_ones(
     assert noisy.noise_level == pytest.approx(0.05, rel=0.1)
 
 
+@pytest.mark.slow
 def test_noise_biases_damping_of_the_flow_but_not_of_the_trajectory():
     # Noise of relative size s puts s² 49/1024 of noise beside the signal of each of the 49 modes,
     # which a step from noisy frame to noisy frame takes for signal that vanishes. At s = 1 that

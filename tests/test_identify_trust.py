@@ -53,6 +53,7 @@ def test_a_right_stiff_equation_is_not_blamed(name, frames, error):
     assert all(found.covers(PROBLEMS[name].true).values())
 
 
+@pytest.mark.slow
 def test_more_noisy_frames_give_smaller_errors():
     # Frames add up as one trajectory: errors fall faster than by the root of their number.
     errors, claimed = [], []
@@ -236,6 +237,7 @@ def test_the_command_says_first_that_it_is_not_sure(splatop, tmp_path):
     assert "a number of frames or 'all'" in err
 
 
+@pytest.mark.slow
 def test_noisy_frames_are_identified_better_than_by_the_weak_form_of_pysindy():
     problem = replace(PROBLEMS["burgers"], frames=64)
     noisy = add_noise(draw(problem, 2), 0.05, (7, 2))

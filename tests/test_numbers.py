@@ -46,6 +46,7 @@ for one in (np.float64, np.float32, np.array, jnp.asarray):
 """
 
 
+@pytest.mark.slow
 def test_numpy_numbers_need_no_warning():
     run = subprocess.run([sys.executable, "-c", SCRIPT], capture_output=True, text=True)
     assert run.returncode == 0, run.stderr[-3000:]
@@ -55,6 +56,7 @@ def test_fit_takes_them_without_a_warning():
     script = """
 import warnings
 import numpy as np
+import pytest
 import splatop
 warnings.filterwarnings("error", message=".*static.*")
 x, t = np.arange(32) / 32, np.arange(8)[:, None] * 0.05

@@ -275,6 +275,7 @@ def test_physics_alone_follows_the_reference(name):
     assert wrong < 1e-4
 
 
+@pytest.mark.slow
 def test_py_pde_agrees_between_walls():
     """A peer's finite volumes of second order: the error is theirs, and falls as they refine."""
     pde = pytest.importorskip("pde")
