@@ -3,6 +3,8 @@
 import subprocess
 import sys
 
+import pytest
+
 # In a process of its own: without the tests' type checker, and with every warning an error.
 SCRIPT = """
 import warnings
