@@ -95,3 +95,8 @@ def test_typical_coefficients_lie_in_the_middle():
     typical = get_benchmark("unknown_advection_diffusion2d").typical_coefficients()
     assert typical["D"] == pytest.approx(2e-6)
     assert typical["v"] == pytest.approx(0.0125 * 2**0.5)
+
+
+def test_a_file_in_place_of_a_benchmark_gets_the_option_to_use():
+    with pytest.raises(SplatopError, match=r"looks like a file: give it as --data frames\.h5"):
+        get_benchmark("frames.h5")

@@ -375,5 +375,10 @@ BENCHMARKS: dict[str, Benchmark] = {
 
 def get_benchmark(name: str) -> Benchmark:
     if name not in BENCHMARKS:
+        if "." in name:
+            raise SplatopError(
+                f"expected the name of a benchmark, got '{name}', which looks like a file: give it "
+                f"as --data {name}"
+            )
         raise unknown_name("benchmark", name, BENCHMARKS)
     return BENCHMARKS[name]
