@@ -18,10 +18,10 @@ from ..equation import Equation
 from ..errors import SplatopError
 from ..points import Points
 from ..spaces import Sampling
+from .converged import converged_frames
 from .galerkin import Galerkin
 from .on_shape import shape_anchors
 from .resolution import wall_space
-from .solver import MAX_SUBSTEPS
 
 # Anchors across the shape, where nobody says.
 ANCHORS = 28
@@ -69,27 +69,11 @@ def solve_on_shape(
             return np.matmul(matrix, np.asarray(c)[..., None])[..., 0] + background
 
         c = jnp.asarray(start, jnp.float64)
-        frames, worst, substeps = [sampled(c)], 0.0, 1
-        for frame in range(1, steps + 1):
-            coarse = one_frame(c, substeps)
-            while True:
-                fine = one_frame(c, 2 * substeps)
-                difference = _relative(coarse, fine)
-                if difference <= tolerance:
-                    break
-                substeps, coarse = 2 * substeps, fine
-                if substeps > MAX_SUBSTEPS:
-                    raise SplatopError(
-                        f"expected {MAX_SUBSTEPS} and {2 * MAX_SUBSTEPS} substeps of dt={dt:g} to "
-                        f"agree to {tolerance:g} in frame {frame}, got {difference:.1e}: the "
-                        "solution grows without bound, or the equation needs other conditions at "
-                        "the edges; check signs and sizes, or take a smaller dt"
-                    )
-            c = fine + (fine - coarse) / 15
-            frames.append(sampled(c))
-            worst = max(worst, difference)
-            if substeps > 1 and difference < tolerance / 64:
-                substeps //= 2
+        frames, worst = [sampled(c)], 0.0
+        states = converged_frames(c, one_frame, _relative, steps=steps, dt=dt, tolerance=tolerance)
+        for state, error in states:
+            frames.append(sampled(state))
+            worst = max(worst, error)
     return np.stack(frames, axis=1), worst
 
 

@@ -16,14 +16,13 @@ from jaxtyping import Array, Float
 
 from ..domain import Domain
 from ..equation import Equation
-from ..errors import SplatopError
 from ..grid import Grid
 from ..initial import harmonic_condition
 from ..spaces import BoxSpace, Sampling
 from ..stepper import TIME, later
+from .converged import converged_frames
 from .galerkin import Galerkin
 
-MAX_SUBSTEPS = 4096
 LEAST_NODES, MOST_NODES = 48, 160
 # Share of the amplitude in the upper third of the numbers from which a run counts as coarse.
 UNRESOLVED = 1e-3
@@ -66,29 +65,13 @@ def solve_between_walls(
             count = jnp.asarray(substeps), jnp.asarray(dt / substeps)
             return _advance(scheme, c, tables[substeps], now, lifted, *count)
 
-        frames, worst, substeps = [np.asarray(u0, float)], 0.0, 1
-        for frame in range(1, steps + 1):
-            coarse = one_frame(c, substeps)
-            while True:
-                fine = one_frame(c, 2 * substeps)
-                difference = _relative(coarse, fine)
-                if difference <= tolerance:
-                    break
-                substeps, coarse = 2 * substeps, fine
-                if substeps > MAX_SUBSTEPS:
-                    raise SplatopError(
-                        f"expected {MAX_SUBSTEPS} and {2 * MAX_SUBSTEPS} substeps of dt={dt:g} to "
-                        f"agree to {tolerance:g} in frame {frame}, got {difference:.1e}: the "
-                        "solution grows without bound, or the equation needs other conditions at "
-                        "the edges; check signs and sizes, or take a smaller dt"
-                    )
-            c = fine + (fine - coarse) / 15
+        frames, worst = [np.asarray(u0, float)], 0.0
+        states = converged_frames(c, one_frame, _relative, steps=steps, dt=dt, tolerance=tolerance)
+        for frame, (c, error) in enumerate(states, start=1):
             if scheme.moving:
                 lifted = scheme.lifted({**coefficients, TIME: t0 + frame * dt})
             frames.append(np.asarray(scheme.leave(c, along, lifted)))
-            worst = max(worst, difference)
-            if substeps > 1 and difference < tolerance / 64:
-                substeps //= 2
+            worst = max(worst, error)
         assert isinstance(scheme.space, BoxSpace)
         _warn_if_unresolved(scheme.space, np.asarray(c))
     return np.stack(frames), worst
