@@ -116,6 +116,7 @@ def test_reports_between_frames_and_means_over_footprints_are_seen_exactly():
     assert np.sum(weight * frame**3, axis=1) == pytest.approx(position**3, abs=1e-9)
 
 
+@pytest.mark.slow
 def test_unknown_coefficients_and_noise_are_found_with_the_state():
     rng = np.random.default_rng(5)
     n, sensors = 12, 12
@@ -148,6 +149,7 @@ def test_a_wrong_equation_is_not_trusted():
     assert "equation" in backward.check.warnings[0]
 
 
+@pytest.mark.slow
 def test_heat_between_walls_from_moving_sensors_with_missing_reports():
     """Sines decay by exp(-D (kπ)² t); the sensors wander, and half of the reports are missing."""
     rng = np.random.default_rng(2)
@@ -230,3 +232,67 @@ def test_placed_sensors_beat_random_ones_on_what_they_were_placed_for():
     assert gaps.max() < 1.0  # four sensors on a ring of 2 do not stand together
     with pytest.raises(SplatopError, match="candidate"):
         place(TRANSPORT, sensors=4, coefficients={"v": V, "D": D}, candidates=[[0.1]], **BOX)
+
+
+def test_tables_of_others_are_read_by_a_map_of_columns_and_in_their_unit_of_time():
+    pd = pytest.importorskip("pandas")
+    hours = np.repeat([0.0, 0.5, 1.0], 4)
+    table = pd.DataFrame(
+        {
+            "station_id": np.tile([7, 8, 9, 10], 3),
+            "date": pd.Timestamp("2024-02-29") + pd.to_timedelta(hours, unit="h"),
+            "lon": np.tile([0.1, 0.2, 0.3, 0.4], 3),
+            "temperature": np.arange(12.0),
+        }
+    )
+    with pytest.raises(SplatopError, match='--columns "t=date,x=lon'):
+        Observations.read(table, fields=["u"])
+    names = {"t": "date", "x": "lon", "u": "temperature"}
+    read = Observations.read(table, fields=["u"], columns=names, time_unit="h")
+    assert read.times == pytest.approx(hours)
+    assert read.values == pytest.approx(np.arange(12.0))
+    assert sorted(set(read.sensors)) == ["10", "7", "8", "9"]
+    with pytest.raises(SplatopError, match="did you mean 'lon'"):
+        Observations.read(table, fields=["u"], columns={"x": "longi"})
+    with pytest.raises(SplatopError, match="unit of time"):
+        Observations.read(table, fields=["u"], columns=names, time_unit="hour")
+    # In seconds the same table spans more frames than anything could: another unit.
+    with pytest.raises(SplatopError, match="another unit"):
+        assimilate(
+            table, TRANSPORT, coefficients={"v": V, "D": D}, columns=names, **{**BOX, "dt": 0.1}
+        )
+
+
+def test_one_sensor_is_not_trusted_with_a_prior_fitted_to_it():
+    t = DT * np.arange(9)
+    obs = Observations(t, np.full(9, 0.7), "u", np.sin(np.pi * (0.7 - V * t)), sigma=0.02)
+    found = assimilate(obs, TRANSPORT, coefficients={"v": V, "D": 0.001}, spread="none", **BOX)
+    assert not found.trusted
+    assert "1 places only" in found.warnings[0]
+
+
+def test_random_beginnings_scatter_as_the_posterior_of_the_first_frame():
+    from splatop.assimilate.prior import first_guess
+
+    rng = np.random.default_rng(2)
+    obs, _ = reports(rng, n=8, frames=0)
+    space = as_dynamics(TRANSPORT, Setting({"v": V, "D": D}, LENGTH, POINTS, DT)).space
+    sigma = np.full(8, 0.05)
+    drawn = np.stack([first_guess(obs, prior(), space, sigma, seed=i)[0] for i in range(2000)])
+    mean, covariance = posterior(obs, 0.05)
+    std = prior().std[0]
+    # 2,000 draws: five standard errors of a mean are 0.11 of a deviation, of a variance 16 %.
+    assert drawn.mean(axis=0) * std == pytest.approx(mean, abs=0.12 * std.max())
+    assert np.var(drawn * std, axis=0) == pytest.approx(np.diag(covariance), rel=0.2)
+
+
+def test_an_earlier_window_that_is_not_trusted_is_told_by_the_whole(linear):
+    from dataclasses import replace
+
+    _, _, found = linear
+    whole = replace(found, earlier=replace(found, warnings=("a broken sensor",)))
+    said = whole.as_dict()
+    assert whole.trusted
+    assert not said["trusted"]
+    assert [one["trusted"] for one in said["windows"]] == [False, True]
+    assert "a broken sensor" in said["warnings"][-1]

@@ -214,6 +214,7 @@ def test_the_command_writes_state_forecast_report_and_json(tmp_path, capsys):
     assert "--model or --equation" in capsys.readouterr().err
 
 
+@pytest.mark.slow
 def test_an_interrupted_run_goes_on_where_it_stopped(tmp_path):
     text, given = ADVECTION
     rng = np.random.default_rng(0)

@@ -87,11 +87,14 @@ def transport(draw: int) -> dict[str, Any]:
 
 
 def kuramoto_sivashinsky(draw: int) -> dict[str, Any]:
-    """Twelve sensors on a box of 60; windows of 40 frames for 400 frames. Data by exponax."""
+    """Twelve sensors on a box of 60; windows of 40 frames for 400 frames. Data by exponax, in steps
+    that are converged: its second order at dt = 0.2 is off by the noise after 40 frames."""
     import exponax
 
     length, points, dt, frames = 60.0, 128, 0.2, 400
-    stepper = exponax.stepper.KuramotoSivashinskyConservative(1, length, points, dt)
+    stepper = exponax.RepeatedStepper(
+        exponax.stepper.KuramotoSivashinskyConservative(1, length, points, dt / 5, order=4), 5
+    )
     rng = np.random.default_rng(draw)
     start = jnp.asarray(0.1 * rng.normal(size=(1, points)), jnp.float32)
     states = np.asarray(exponax.rollout(stepper, 2000 + frames)(start - start.mean()))
@@ -123,6 +126,11 @@ def kuramoto_sivashinsky(draw: int) -> dict[str, Any]:
                 "ratio": float(one.check.ratio),
                 "trusted": one.trusted,
                 "covered": float(np.mean(np.abs(error) <= 2 * last.std[-1])),
+                "covered_all": float(
+                    np.mean(
+                        np.abs(last.mean - truth[frame - one.frames : frame + 1]) <= 2 * last.std
+                    )
+                ),
             }
         )
         first, one = one, one.earlier
@@ -131,6 +139,7 @@ def kuramoto_sivashinsky(draw: int) -> dict[str, Any]:
         "windows": windows[::-1],
         "worst": max(w["end"] for w in windows),
         "covered": float(np.mean([w["covered"] for w in windows])),
+        "covered_all": float(np.mean([w["covered_all"] for w in windows])),
         "free_run": float(np.sqrt(np.mean((free - truth[-1]) ** 2))) / spread,
         "seconds": seconds,
     }

@@ -25,6 +25,10 @@ from .unknowns import COEFFICIENT_FACTOR
 LONG, WINDOW = 60, 40
 # Reports from which something can be told.
 _FEWEST = 5
+# Distinct places along each axis from which a smooth prior can be fitted.
+_FEWEST_PLACES = 3
+# Frames that a record may have: beyond, its times are in another unit than the equation's.
+_MOST_FRAMES = 20_000
 # Logarithm of a likelihood: a smoother prior is taken if it is less likely by no more.
 _AS_LIKELY = 1.0
 
@@ -48,6 +52,8 @@ def assimilate(
     spread: str = "laplace",
     samples: int | None = None,
     hold_out: float = 0.0,
+    columns: Mapping[str, str] | None = None,
+    time_unit: str = "s",
     seed: int = 0,
     keep: str | Path | None = None,
     report: Callable[[Progress], None] = lambda _: None,
@@ -66,7 +72,8 @@ def assimilate(
     default a shipped benchmark's own states, else a smooth field fitted to the reports. `spread` is
     how uncertainty is found: "laplace" (linearised), "ensemble" (perturbed analyses) or "none",
     from so many `samples`. A share of sensors, `hold_out`, is not used but predicted. `keep` names
-    a file for an interrupted run to go on.
+    a file for an interrupted run to go on. `columns` says what columns of a table are called in it,
+    `{"x": "lon"}`; moments are counted in `time_unit`.
     """
     if spread not in SPREADS:
         raise unknown_name("spread", spread, SPREADS)
@@ -78,7 +85,9 @@ def assimilate(
     if starts:
         setting = replace(setting, coefficients={**(coefficients or {}), **starts})
     dynamics = as_dynamics(model, setting, names)
-    held = Observations.read(observations, fields=dynamics.fields)
+    held = Observations.read(
+        observations, fields=dynamics.fields, columns=columns, time_unit=time_unit
+    )
     held, warnings = checked(held, dynamics.fields, dynamics.domain)
     _check_unknown(names, dynamics)
     kept_out = None
@@ -102,6 +111,7 @@ def assimilate(
     dynamics = with_steps(dynamics, shape, names)
     chosen = choose_prior(prior, dynamics, smooth, held, moments, noise)
     say(f"expected before measuring: {chosen.source}")
+    warnings += _few_places(held) if chosen.fitted else []
     options = Options(
         spread=spread,
         samples=samples,
@@ -127,6 +137,20 @@ def assimilate(
     return cycle(whole, length, options, warnings=tuple(warnings))
 
 
+def _few_places(held: Observations) -> list[str]:
+    """What a smooth prior cannot be fitted to."""
+    found = []
+    for name in np.unique(held.fields):
+        count = len(np.unique(held.places[held.fields == name], axis=0))
+        if count < _FEWEST_PLACES**held.dims:
+            found.append(
+                f"{name} is measured at {count} places only, from which its size and smoothness "
+                f"cannot be told (expected: {_FEWEST_PLACES**held.dims} or more): standard "
+                "deviations may be far too small; give --prior with states such as are expected"
+            )
+    return found
+
+
 def _check_unknown(names: Sequence[str], dynamics: Dynamics) -> None:
     for name in names:
         if name not in dynamics.coefficients:
@@ -145,4 +169,12 @@ def _check_times(observations: Observations, begin: float, dt: float) -> None:
             f"expected times from {begin:g} on, where the window begins, got {int(early.sum())} "
             f"reports before, the first at {observations.times.min():g}: leave them out, or begin "
             "earlier"
+        )
+    frames = (observations.times.max() - begin) / dt
+    if frames > _MOST_FRAMES or 0 < frames < 1e-3:
+        raise SplatopError(
+            f"expected reports over 1 to {_MOST_FRAMES} frames of dt = {dt:g}, got "
+            f"{observations.times.max() - begin:.6g} between the first and the last, "
+            f"{frames:.3g} frames: times are in another unit than dt and the equation; scale one "
+            "of them (moments by --time-unit)"
         )

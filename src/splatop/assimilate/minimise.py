@@ -25,6 +25,8 @@ _FURTHER = 1.35
 # Relative decrease of the cost below which a window is done: the last one, and those before.
 _DONE, _DONE_BEFORE = 2e-4, 2e-2
 _MOST_DAMPING = 1e6
+# Twice the cost over the reports, above which a window before the last is in a wrong minimum.
+STUCK = 1.6
 # Of the normal equations of a linear problem, which are solved once: relative, in single precision.
 _EXACT = 1e-5
 
@@ -179,10 +181,14 @@ def minimise(
     most_steps: int = 12,
     iterations: int = 60,
     linear: bool = False,
+    give_up: bool = False,
     report: Callable[[Progress], None] = lambda _: None,
     keep: Callable[[int, np.ndarray], None] = lambda *_: None,
 ) -> Minimum:
     """The minimum over the last of the windows, by way of the others.
+
+    With `give_up` a window before the last that is not explained ends it: from a wrong minimum the
+    longer ones are not reached, and another start is cheaper.
 
     `keep` is called with the number of the window and the best unknowns after each step.
     """
@@ -230,6 +236,9 @@ def minimise(
             report(Progress(taps.frames, total, float(sums[0]), count))
             if done:
                 break
+        if give_up and not last and not sums.sum() <= STUCK * count:
+            sums, done = np.full(2, np.inf), False
+            break
     taps, data = windows[-1]
     return Minimum(
         x=best,

@@ -1,6 +1,6 @@
 """What sensors reported: a value of one field at one place and time, each with its noise."""
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, fields, replace
 from typing import TYPE_CHECKING, Any
 
@@ -152,11 +152,19 @@ class Observations:
         return pd.DataFrame(columns)
 
     @classmethod
-    def read(cls, source: Any, *, fields: Iterable[str] | None = None) -> "Observations":
-        """From a CSV, Parquet or NetCDF file, a pandas table, or an xarray data set."""
+    def read(
+        cls,
+        source: Any,
+        *,
+        fields: Iterable[str] | None = None,
+        columns: Mapping[str, str] | None = None,
+        time_unit: str = "s",
+    ) -> "Observations":
+        """From a CSV, Parquet or NetCDF file, a pandas table, or an xarray data set; `columns` says
+        what they are called there, `time_unit` what moments are counted in."""
         from .reading import read_observations
 
-        return read_observations(source, fields=fields)
+        return read_observations(source, fields=fields, columns=columns, time_unit=time_unit)
 
 
 def checked(

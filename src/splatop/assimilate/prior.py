@@ -103,11 +103,18 @@ def evidence(observations: Observations, prior: Prior, space: BoxSpace, sigma: n
 
 
 def first_guess(
-    observations: Observations, prior: Prior, space: BoxSpace, sigma: np.ndarray
+    observations: Observations,
+    prior: Prior,
+    space: BoxSpace,
+    sigma: np.ndarray,
+    *,
+    seed: int | None = None,
 ) -> Float[np.ndarray, "C *R"]:
     """The likeliest numbers from reports of one moment alone, in standard deviations of the prior
-    from its mean."""
-    guess = np.zeros_like(prior.std)
+    from its mean; with a `seed` random ones that agree with these reports as well."""
+    chance = np.random.default_rng(seed)
+    drawn = np.zeros_like(prior.std) if seed is None else chance.normal(size=prior.std.shape)
+    guess = drawn.copy()
     rng = np.random.default_rng(0)
     for name in np.unique(observations.fields):
         channel = space.fields.index(str(name))
@@ -116,7 +123,10 @@ def first_guess(
         scaled = rows * prior.std[channel].ravel()
         covariance = scaled @ scaled.T + np.diag(sigma[own] ** 2)
         rest = observations.values[own] - rows @ prior.mean[channel].ravel()
-        guess[channel] = (scaled.T @ np.linalg.solve(covariance, rest)).reshape(space.shape)
+        if seed is not None:
+            noise = sigma[own] * chance.normal(size=len(own))
+            rest = rest - scaled @ drawn[channel].ravel() - noise
+        guess[channel] += (scaled.T @ np.linalg.solve(covariance, rest)).reshape(space.shape)
     return guess
 
 

@@ -1,13 +1,13 @@
 """Observations from CSV, Parquet, NetCDF, pandas, xarray; long or with a column per field."""
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
 from ..domain import AXES
-from ..errors import SplatopError
+from ..errors import SplatopError, unknown_name
 from .observations import Observations
 
 # What columns may be called, beside a field's own name.
@@ -19,7 +19,7 @@ _NAMES = {
     "field": ("field", "variable"),
     "value": ("value",),
     "sigma": ("sigma", "std", "noise"),
-    "sensor": ("sensor", "station", "id"),
+    "sensor": ("sensor", "station", "id", "station_id", "sensor_id", "stationid"),
     "wx": ("wx",),
     "wy": ("wy",),
     "wz": ("wz",),
@@ -27,43 +27,66 @@ _NAMES = {
     "y2": ("y2",),
     "z2": ("z2",),
 }
+# What public tables call a column, for the proposal when it is not found.
+_LIKE = {
+    "t": ("datetime", "timestamp", "date", "valid_time", "seconds", "hours", "days", "timeutc"),
+    "x": ("lon", "longitude", "long", "easting", "pos_x", "position", "coordx", "distance"),
+    "y": ("lat", "latitude", "northing", "pos_y", "coordy"),
+    "z": ("depth", "height", "altitude", "elevation", "level", "pos_z", "coordz"),
+}
+# Seconds in a unit that moments may be counted in.
+UNITS = {"s": 1.0, "min": 60.0, "h": 3600.0, "day": 86400.0, "year": 365.25 * 86400.0}
 _FORM = (
     "columns t, x[, y, z], field, value[, sigma, sensor], or t, x[, y, z] and one column for each "
     "field"
 )
 
 
-def read_observations(source: Any, *, fields: Iterable[str] | None = None) -> Observations:
+def read_observations(
+    source: Any,
+    *,
+    fields: Iterable[str] | None = None,
+    columns: Mapping[str, str] | None = None,
+    time_unit: str = "s",
+) -> Observations:
     """From a file, a pandas table, or an xarray data set or array.
+
+    `columns` says what a column is called in the table, `{"x": "lon", "u": "temperature"}`;
+    moments (not numbers) are counted from the first on in `time_unit`.
 
     Columns `wx`, `wy`, `wz` are the sides of the box that a report is the mean over, `x2`, `y2`,
     `z2` the end of a line that begins at the place. In tables with a column for each field, and in
     xarray, NaN is a report that is missing; `u_sigma` is then the noise of the field u.
     """
+    if time_unit not in UNITS:
+        raise unknown_name("unit of time", time_unit, UNITS)
     if isinstance(source, Observations):
+        if columns:
+            raise SplatopError("expected a table to rename columns of, got Observations")
         return source
     wanted = None if fields is None else tuple(fields)
     table, name = _table(source)
-    columns = {str(column).strip().lower(): column for column in table.columns}
+    table = _renamed(table, columns or {}, name)
+    known = {str(column).strip().lower(): column for column in table.columns}
     found = {
-        key: columns[alias]
+        key: known[alias]
         for key, aliases in _NAMES.items()
         for alias in aliases
-        if alias in columns and not (wanted and columns[alias] in wanted)
+        if alias in known and not (wanted and known[alias] in wanted)
     }
     axes = [axis for axis in AXES if axis in found]
     for column, why in (("t", "the time of each report"), ("x", "the place of each report")):
         if column not in found:
             raise SplatopError(
-                f"expected a column {column}, {why}, in {name}, got {', '.join(map(str, columns))}:"
-                f" {_FORM}"
+                f"expected a column {column}, {why}, in {name}, got "
+                f"{', '.join(map(str, table.columns))}: {_proposal(table, found)}"
             )
     if axes != list(AXES[: len(axes)]):
         raise SplatopError(f"expected columns x, then y, then z in {name}, got {', '.join(axes)}")
     if len(table) == 0:
         raise SplatopError(f"expected reports in {name}, got a table without rows")
     shared = {
-        "times": _times(table[found["t"]], name),
+        "times": _times(table[found["t"]], name, UNITS[time_unit]),
         "places": np.stack([_numbers(table[found[axis]], name) for axis in axes], axis=1),
         "sensors": table[found["sensor"]].to_numpy().astype(str) if "sensor" in found else None,
     }
@@ -83,6 +106,31 @@ def read_places(source: Any) -> np.ndarray:
     if not axes:
         raise SplatopError(f"expected columns x[, y, z] in {name}, got {', '.join(columns)}")
     return np.unique(np.stack([_numbers(table[a], name) for a in axes], axis=1), axis=0)
+
+
+def _renamed(table: Any, columns: Mapping[str, str], name: str) -> Any:
+    """The table with columns called as we call them; what had such a name before is left out."""
+    for here, there in columns.items():
+        if there not in table.columns:
+            raise unknown_name(f"column for {here} in {name}", there, map(str, table.columns))
+    taken = [c for c in table.columns if str(c) in columns and str(c) not in columns.values()]
+    return table.drop(columns=taken).rename(columns={v: k for k, v in columns.items()})
+
+
+def _proposal(table: Any, found: dict, wanted: Iterable[str] = ()) -> str:
+    """Which columns to rename, where names tell it."""
+    free = {str(c).strip().lower(): str(c) for c in table.columns if c not in found.values()}
+    pairs = {
+        key: next(free[own] for own in free if own.split(" ")[0].split("(")[0] in likely)
+        for key, likely in _LIKE.items()
+        if key not in found and any(own.split(" ")[0].split("(")[0] in likely for own in free)
+    }
+    rest = [c for c in free.values() if c not in pairs.values()]
+    pairs |= dict(zip(wanted, rest, strict=False)) if len(rest) == len(tuple(wanted)) else {}
+    words = ",".join(f"{key}={own}" for key, own in pairs.items())
+    if not words:
+        return f"{_FORM}; --columns x=NAME says what a column is called"
+    return f'rename them, or give --columns "{words}"'
 
 
 def _long(table: Any, found: dict, shared: dict, wanted: Any, name: str) -> Observations:
@@ -118,7 +166,7 @@ def _wide(table: Any, found: dict, shared: dict, wanted: Any, name: str) -> Obse
         raise SplatopError(
             f"expected a column value, or columns named as fields"
             f"{' (' + ', '.join(wanted) + ')' if wanted else ''}, in {name}, got "
-            f"{', '.join(map(str, table.columns))}: {_FORM}"
+            f"{', '.join(map(str, table.columns))}: {_proposal(table, found, wanted or ())}"
         )
     parts = []
     for column in chosen:
@@ -210,8 +258,8 @@ def _numbers(column: Any, name: str) -> np.ndarray:
         ) from None
 
 
-def _times(column: Any, name: str) -> np.ndarray:
-    """Numbers as they are; moments as seconds after the first."""
+def _times(column: Any, name: str, unit: float) -> np.ndarray:
+    """Numbers as they are; moments in units of so many seconds after the first."""
     import pandas as pd
 
     kind = np.dtype(column.dtype).kind if isinstance(column.dtype, np.dtype) else "O"
@@ -221,7 +269,7 @@ def _times(column: Any, name: str) -> np.ndarray:
         moments = pd.to_datetime(column, utc=True, format="mixed")
     except (TypeError, ValueError):
         return _numbers(column, name)
-    return (moments - moments.min()).dt.total_seconds().to_numpy(dtype=float)
+    return (moments - moments.min()).dt.total_seconds().to_numpy(dtype=float) / unit
 
 
 def _spans(

@@ -4,7 +4,7 @@ The mean and the standard deviation are those of Gaussian-process regression who
 the prior's: smoothness, strength and noise are those that make all reports likeliest.
 """
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -61,6 +61,8 @@ def reconstruct(
     origin: Sequence[float] | None = None,
     boundary: str | None = None,
     fields: Iterable[str] | None = None,
+    columns: Mapping[str, str] | None = None,
+    time_unit: str = "s",
     hold_out: float = 0.0,
     seed: int = 0,
 ) -> Reconstruction:
@@ -69,7 +71,7 @@ def reconstruct(
     Without `lengths` the box is that around all sensors; without a `boundary` nothing is set at its
     edges ("x: periodic" closes an axis).
     """
-    held = Observations.read(observations, fields=fields)
+    held = Observations.read(observations, fields=fields, columns=columns, time_unit=time_unit)
     names = tuple(fields) if fields is not None else tuple(dict.fromkeys(map(str, held.fields)))
     domain = _domain(held, lengths, origin, boundary, names)
     held, warnings = checked(held, names, domain)

@@ -9,12 +9,12 @@ import numpy as np
 
 from .check import check
 from .dynamics import Dynamics, without_lift
-from .minimise import Data, Forward, Minimum, Progress, growing, minimise
+from .minimise import Data, Forward, Minimum, Progress, growing
 from .observations import Observations
 from .observe import ON_FRAME, Taps, make_taps
 from .posterior import laplace, perturbed_analyses
-from .prior import first_guess
 from .resume import fingerprint, keep, resumed
+from .starts import beginnings, from_starts
 from .state import Analysis, HeldOut, seen
 from .unknowns import Prior, Unknowns, make_unknowns
 
@@ -26,8 +26,6 @@ _IN_TIME = 0.25
 # Rounds in which noise and strength of the prior are estimated, and the change that ends them.
 _ROUNDS = 5
 _SETTLED = 0.05  # of their logarithms
-# Reports of the first frame from which they are a beginning.
-_ENOUGH = 3
 # Windows longer than this have a shorter program of their own for the ones that lead to it.
 _SHORT = 16
 SPREADS = ("laplace", "ensemble", "none")
@@ -168,18 +166,22 @@ def _minimum(
     }
     mark = fingerprint(*_identity(window))
     forward = _forward(window)
-    x = _start(window, forward.unknowns, observations.sigma_or(missing)) if start is None else start
-    skip, x = resumed(options.keep, mark, len(x)) or (0, x)
+    starts = (
+        _starts(window, forward.unknowns, observations.sigma_or(missing))
+        if start is None
+        else [start]
+    )
+    skip, x = resumed(options.keep, mark, len(starts[0])) or (0, starts[0])
     steps = window.steps * parts
     frames = _frame_of(window, steps)
     lengths = growing(steps) if window.grow and not window.dynamics.linear else [steps]
     for turn in range(_ROUNDS):
         sigma = observations.sigma_or(missing)
         programs = _programs(window, steps, lengths, frames, sigma)
-        found = minimise(
+        found = from_starts(
             forward,
             programs[min(skip, len(programs) - 1) :] if turn == 0 else programs[-1:],
-            x,
+            starts if turn == 0 and skip == 0 else [x],
             linear=window.dynamics.linear and not window.unknown,
             most_steps=options.most_steps,
             report=options.report,
@@ -212,16 +214,12 @@ def _minimum(
     return window, found, sigma, missing, taps, data
 
 
-def _start(window: Window, unknowns: Unknowns, sigma: np.ndarray) -> np.ndarray:
-    """Where to begin: what the first frame's reports alone tell, where windows grow from there."""
-    x = np.zeros(unknowns.size, np.float32)
+def _starts(window: Window, unknowns: Unknowns, sigma: np.ndarray) -> list[np.ndarray]:
     first = window.observations.times <= window.begin + ON_FRAME * window.dynamics.dt
-    if not window.grow or window.dynamics.linear or first.sum() < _ENOUGH:
-        return x
+    if not window.grow or window.dynamics.linear:
+        return [np.zeros(unknowns.size, np.float32)]
     held = without_lift(window.observations.take(first), window.dynamics)
-    guess = first_guess(held, window.prior, window.dynamics.space, sigma[first])
-    x[: unknowns.numbers_count] = guess.ravel()[np.asarray(unknowns.index)]
-    return x
+    return beginnings(held, sigma[first], window.prior, unknowns)
 
 
 def _programs(

@@ -11,7 +11,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from ..errors import SplatopError
+from ..errors import SplatopError, unknown_name
 from ..stepper import rollout
 from .check import Check
 from .dynamics import Dynamics
@@ -72,8 +72,23 @@ class Analysis:
 
     @property
     def trusted(self) -> bool:
-        """Whether nothing speaks against the analysis."""
+        """Whether nothing speaks against the analysis of this window."""
         return not self.warnings and self.check.trusted
+
+    @property
+    def chain(self) -> "list[Analysis]":
+        """The windows from the first to this one."""
+        return [*(() if self.earlier is None else self.earlier.chain), self]
+
+    def all_warnings(self) -> list[str]:
+        """Of this window, and in a line each of those before that are not to be trusted."""
+        before = [
+            f"the window from {one.begin:g} to {one.end:g} is not trusted: "
+            + "; ".join([*one.warnings, *one.check.warnings])
+            for one in self.chain[:-1]
+            if not one.trusted
+        ]
+        return [*self.warnings, *self.check.warnings, *before]
 
     @property
     def frames(self) -> int:
@@ -196,8 +211,17 @@ class Analysis:
             "unknowns": self.forward.unknowns.size,
             "steps": self.minimum.steps,
             "twice_cost_over_observations": _finite(self.check.ratio),
-            "trusted": self.trusted,
-            "warnings": [*self.warnings, *self.check.warnings],
+            "trusted": all(one.trusted for one in self.chain),
+            "warnings": self.all_warnings(),
+            "windows": [
+                {
+                    "begin": one.begin,
+                    "end": one.end,
+                    "twice_cost_over_observations": _finite(one.check.ratio),
+                    "trusted": one.trusted,
+                }
+                for one in self.chain
+            ],
             "explained": self.check.explained,
             "noise": dict(self.noise),
             "coefficients": self.coefficients,
@@ -205,6 +229,40 @@ class Analysis:
             "held_out": None if self.held_out is None else vars(self.held_out),
             "prior": self.prior.source,
         }
+
+    def plot(self, field: str | None = None, ax: Any = None) -> Any:
+        """A field at the end of the window, with two standard deviations in 1D, on matplotlib axes,
+        which it returns."""
+        from ..notebook import draw_state, new_axes
+
+        name = self.dynamics.fields[0] if field is None else field
+        if name not in self.dynamics.fields:
+            raise unknown_name("field", name, self.dynamics.fields)
+        frames, axes = self.window, new_axes(ax)
+        channel = self.dynamics.fields.index(name)
+        mean = frames.mean[-1, channel]
+        if mean.ndim == 1 and frames.std is not None:
+            wide = 2 * frames.std[-1, channel]
+            axes.fill_between(frames.grid.coordinates()[0], mean - wide, mean + wide, alpha=0.3)
+        draw_state(axes, mean, frames.grid)
+        axes.set_title(f"{name}, t = {self.end:g}")
+        return axes
+
+    def _repr_html_(self) -> str:
+        from ..notebook import card
+
+        rows: dict[str, object] = {
+            "time": f"{self.begin:g} to {self.end:g}",
+            "reports": len(self.observations),
+            **{
+                n: f"{e.value:.6g} ({e.low:.6g} to {e.high:.6g})" for n, e in self.estimates.items()
+            },
+        }
+        notes = [f"warning: {text}" for text in (*self.warnings, *self.check.warnings)]
+        trust = "" if self.trusted else ", not trusted"
+        return card(
+            f"State from sensors{trust}", rows, notes=notes, draw=lambda ax: self.plot(ax=ax)
+        )
 
     def _frames(self, first: int, last: int) -> Frames:
         steps = last * self.parts

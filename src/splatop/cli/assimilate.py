@@ -11,43 +11,21 @@ from .app import JsonOption, app, console, numbers_table, print_json
 from .compiled import keeps_compiled
 from .data import progress_bar
 from .reading import numbers
-
-TableArgument = Annotated[
-    Path,
-    typer.Argument(
-        metavar="TABLE",
-        help="CSV, Parquet or NetCDF with t, x[, y, z], field, value[, sigma, sensor], or a column "
-        "for each field.",
-    ),
-]
-ModelOption = Annotated[
-    str | None,
-    typer.Option(help="A shipped model or benchmark, a run folder, or a .safetensors file."),
-]
-EquationOption = Annotated[
-    str | None, typer.Option(help='Instead: such as "dt(u) = -v*dx(u) + D*lap(u)".')
-]
-BoundaryOption = Annotated[
-    str | None,
-    typer.Option(help='What holds at the edges: "x: u = 0; y: periodic"; else periodic.'),
-]
-CoefficientsOption = Annotated[str | None, typer.Option(help="Of the equation: v=0.1,D=1e-3.")]
-LengthsOption = Annotated[str | None, typer.Option(help="Sides of the box: 1 or 1,2.")]
-PointsOption = Annotated[
-    str | None, typer.Option(help="Grid that states are written on: 64 or 64,32.")
-]
-DtOption = Annotated[float | None, typer.Option(help="Time between frames.")]
-OriginOption = Annotated[str | None, typer.Option(help="Where the axes begin, else 0.")]
-OutOption = Annotated[
-    Path | None, typer.Option(help="The file to write: HDF5, or NetCDF if it ends in .nc.")
-]
-PriorOption = Annotated[
-    str | None,
-    typer.Option(
-        help="A file of states such as are expected; climate: those that the equation itself ends "
-        "in; else a benchmark's own, or smooth ones."
-    ),
-]
+from .sensor_options import (
+    BoundaryOption,
+    CoefficientsOption,
+    ColumnsOption,
+    DtOption,
+    EquationOption,
+    LengthsOption,
+    ModelOption,
+    OriginOption,
+    OutOption,
+    PointsOption,
+    PriorOption,
+    TableArgument,
+    TimeUnitOption,
+)
 
 
 @app.command()
@@ -84,6 +62,8 @@ def assimilate(
     hold_out: Annotated[
         float, typer.Option(help="Share of sensors to keep back and predict instead.")
     ] = 0.0,
+    columns: ColumnsOption = None,
+    time_unit: TimeUnitOption = "s",
     seed: Annotated[int, typer.Option(help="Of what is held out, and of samples.")] = 0,
     out: OutOption = None,
     report: Annotated[Path | None, typer.Option(help="An HTML page about it.")] = None,
@@ -110,6 +90,8 @@ def assimilate(
             spread=spread,
             samples=samples,
             hold_out=hold_out,
+            columns=_columns(columns),
+            time_unit=time_unit,
             seed=seed,
             keep=None if out is None else out.with_name(f".{out.name}.unfinished.npz"),
             report=lambda p: bar(p.step, p.step + 3),
@@ -142,6 +124,8 @@ def reconstruct(
     hold_out: Annotated[
         float, typer.Option(help="Share of sensors to keep back and predict instead.")
     ] = 0.0,
+    columns: ColumnsOption = None,
+    time_unit: TimeUnitOption = "s",
     seed: Annotated[int, typer.Option(help="Of what is held out.")] = 0,
     out: OutOption = None,
     json: JsonOption = False,
@@ -157,6 +141,8 @@ def reconstruct(
         origin=numbers(origin, "an origin"),
         boundary=boundary,
         hold_out=hold_out,
+        columns=_columns(columns),
+        time_unit=time_unit,
         seed=seed,
     )
     content = found.as_dict()
@@ -299,6 +285,15 @@ def _unknown(text: str | None) -> tuple[tuple[str, ...], dict[str, float]]:
     return tuple(name.strip() for name in text.split(",")), {}
 
 
+def _columns(text: str | None) -> dict[str, str] | None:
+    if not text:
+        return None
+    pairs = [part.partition("=") for part in text.split(",")]
+    if any(not (here.strip() and sign and there.strip()) for here, sign, there in pairs):
+        raise SplatopError(f"expected columns such as t=date,x=lon, got '{text}'")
+    return {here.strip(): there.strip() for here, _, there in pairs}
+
+
 def _check_folder(path: Path | None) -> None:
     """Refuse a place that cannot be written to before minutes of work, not after."""
     if path is not None and not path.parent.is_dir():
@@ -311,7 +306,7 @@ def _show(content: dict[str, Any]) -> None:
     ratio = content["twice_cost_over_observations"]
     _print(
         f"{content['observations']} reports of {content['sensors']} sensors over "
-        f"{content['frames']} frames from t = {content['begin']:g} to {content['end']:g}: "
+        f"{content['frames']} frames from t = {content['begin']:.12g} to {content['end']:.12g}: "
         f"{content['unknowns']} unknowns in {content['steps']} steps, {content['seconds']:.1f} s"
     )
     shown_ratio = "not finite" if ratio is None else f"{ratio:.3g}"

@@ -1,0 +1,63 @@
+"""Where the minimiser begins, and where it begins again if it ended in a wrong minimum."""
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import numpy as np
+
+from .minimise import STUCK, Data, Forward, Minimum, Progress, minimise
+from .observations import Observations
+from .observe import Taps
+from .prior import first_guess
+from .unknowns import Prior, Unknowns
+
+# Reports of the first frame from which they are a beginning.
+_ENOUGH = 3
+# Beginnings that are tried, the likeliest first.
+_MOST = 8
+
+
+def beginnings(
+    first: Observations, sigma: np.ndarray, prior: Prior, unknowns: Unknowns
+) -> list[np.ndarray]:
+    """What the first frame's reports tell alone, then random states that agree with them."""
+    if len(first) < _ENOUGH:
+        return [np.zeros(unknowns.size, np.float32)]
+    found = []
+    for seed in (None, *range(1, _MOST)):
+        x = np.zeros(unknowns.size, np.float32)
+        guess = first_guess(first, prior, unknowns.space, sigma, seed=seed)
+        x[: unknowns.numbers_count] = guess.ravel()[np.asarray(unknowns.index)]
+        found.append(x)
+    return found
+
+
+def from_starts(
+    forward: Forward,
+    windows: list[tuple[Taps, Data]],
+    starts: Sequence[np.ndarray],
+    *,
+    report: Callable[[Progress], None],
+    keep: Callable[[int, np.ndarray], None],
+    **how: Any,
+) -> Minimum:
+    """The first minimum that explains the reports, by way of growing windows; if no start leads to
+    one, the best that there is. Only the likeliest start is followed to the end in any case."""
+    if len(windows) == 1 or len(starts) == 1:
+        return minimise(forward, windows, starts[0], report=report, keep=keep, **how)
+    steps = 0
+    for x in starts:
+        done = steps
+
+        def counted(p: Progress, done: int = done) -> None:
+            report(Progress(p.frames, done + p.step, p.cost, p.count))
+
+        def kept(number: int, best: np.ndarray) -> None:
+            if number == len(windows) - 1:  # until there, the start may be a wrong one
+                keep(number, best)
+
+        found = minimise(forward, windows, x, give_up=True, report=counted, keep=kept, **how)
+        steps += found.steps
+        if np.isfinite(found.misfit) and found.ratio <= STUCK:
+            return found
+    return minimise(forward, windows, starts[0], report=report, keep=keep, **how)
