@@ -160,7 +160,7 @@ def generate(
         elif scattered is not None:
             raise SplatopError("expected --scattered with --shape, got it for a box")
         else:
-            domain, grid = _edges(boundary, sampling, grid, parsed.fields)
+            domain, grid = box_edges(boundary, sampling, grid, parsed.fields)
         with progress_bar("solving") as progress:
             data.solve_to_file(
                 parsed,
@@ -196,7 +196,7 @@ def _box(
     )
 
 
-def _edges(
+def box_edges(
     boundary: str | None, sampling: str | None, grid: Grid, fields: tuple[str, ...]
 ) -> tuple[Domain | None, Grid]:
     """The domain that a text states, and the grid with points where they are asked for."""

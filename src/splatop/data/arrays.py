@@ -110,6 +110,7 @@ def open_npy(
 
 def open_npz(
     path: Path,
+    arrays: Mapping[str, np.ndarray],
     *,
     axes: str | None,
     fields: Sequence[str] | None,
@@ -117,8 +118,7 @@ def open_npz(
     dt: float | None,
     origin: float | Sequence[float] | None,
 ) -> AxesTrajectories:
-    """A `.npz` cannot be memory-mapped: its arrays are loaded."""
-    arrays = load_npz(path)
+    """Arrays of a `.npz`, which cannot be memory-mapped and are loaded, without coordinates."""
     largest = max(arrays.values(), key=lambda array: array.size)
     axes = need(axes, _axes_wanted(largest), "name them (--axes btcxy)", path.name)
     usable = {k: a for k, a in arrays.items() if a.ndim == len(axes)}
@@ -174,7 +174,8 @@ def _refused(path: Path, reason: str) -> SplatopError:
     if "object" in reason.lower() or "pickle" in reason.lower():
         return SplatopError(
             f"{path.name}: expected an array of numbers, got Python objects (a pickle), which are "
-            "never loaded because they can run code: save it again as a plain float array"
+            "never loaded because they can run code: if you trust it, save it again as plain "
+            "arrays (of a dictionary: np.savez('p.npz', **np.load(F, allow_pickle=True).item()))"
         )
     return SplatopError(
         f"{path.name}: expected a complete NumPy file, it cannot be read ({reason}): "

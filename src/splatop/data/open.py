@@ -5,12 +5,13 @@ from pathlib import Path
 from typing import Any
 
 import h5py
+import numpy as np
 
 from ..errors import SplatopError
 from .arrays import NPY, ZIP, load_npz, open_npy, open_npz
 from .complex_fields import real_fields
 from .edges import Told, settled
-from .hdf5 import SIGNATURE, error_line, open_hdf5
+from .hdf5 import SIGNATURE, datasets, error_line, open_hdf5
 from .inputs import check_drop, with_inputs
 from .masks import read_mask
 from .names import Renamed, names_asked
@@ -118,15 +119,7 @@ def _open(path: Path, axes: str | None, asked: dict[str, Any]) -> Trajectories:
     if head.startswith(NPY):
         return open_npy(path, axes=axes, **asked)
     if head.startswith(ZIP):
-        found = None
-        if axes is None:
-            arrays = load_npz(path)
-            found = from_arrays(
-                arrays, **_of_points(axes, asked), source=path.name, kind="npz points"
-            )
-        if found is not None:
-            return found
-        return open_npz(path, axes=axes, **asked)
+        return _npz(path, axes, asked)
     if head.startswith(NETCDF3):
         return _labelled(path, axes, asked)
     raise SplatopError(
@@ -157,6 +150,8 @@ def _hdf5(path: Path, axes: str | None, asked: dict[str, Any]) -> Trajectories:
         if _is_netcdf(file):
             file.close()
             return _labelled(path, axes, asked)
+        if not is_flat(file) and _has_coordinates(file):
+            return _named_datasets(file, path, axes, asked)
         if is_flat(file) or (axes is not None and asked["fields"] is not None):
             return FlatTrajectories(file, axes=axes, **asked, source=path.name)
         found = ", ".join(file) or "nothing"
@@ -196,6 +191,41 @@ def _matlab(path: Path, axes: str | None, asked: dict[str, Any]) -> Trajectories
         if found is not None:
             return found
     return open_matlab(path, axes=axes, **asked)
+
+
+def _npz(path: Path, axes: str | None, asked: dict[str, Any]) -> Trajectories:
+    arrays = load_npz(path)
+    if axes is None:
+        found = from_arrays(arrays, **_of_points(axes, asked), source=path.name, kind="npz points")
+        if found is not None:
+            return found
+    from .variables import Variables, letter_of, open_variables  # with xarray, as above
+
+    if any(letter_of(name) is not None and array.size > 1 for name, array in arrays.items()):
+        opened = open_variables(Variables(arrays, {}, path.name), axes=axes, **asked)
+        opened.attributes["format"] = "npz"
+        return opened
+    return open_npz(path, arrays, axes=axes, **asked)
+
+
+def _has_coordinates(file: h5py.File) -> bool:
+    return any(name.lower() in ("x", "t", "time") for name in datasets(file))
+
+
+def _named_datasets(
+    file: h5py.File, path: Path, axes: str | None, asked: dict[str, Any]
+) -> Trajectories:
+    from .variables import Stored, Variables, open_variables  # with xarray, as above
+
+    arrays = {
+        name: Stored(item, transposed=False)
+        for name, item in datasets(file).items()
+        if item.size and (item.dtype.names or np.issubdtype(item.dtype, np.number))
+    }
+    variables = Variables(arrays, {}, path.name)
+    opened = open_variables(variables, axes=axes, close=file.close, **asked)
+    opened.attributes["format"] = "hdf5"
+    return opened
 
 
 def _is_netcdf(file: h5py.File) -> bool:

@@ -12,6 +12,8 @@ from .trajectories import Trajectories
 _SAME = 0.1
 # Fourth differences of fields held in float32 are rounding below this share of their size.
 _ROUNDING = 32 * float(np.finfo(np.float32).eps)
+# Changes below this share of those beside them are none.
+_STILL = 1e-5
 # Lines across an axis that are looked at: so many tell a repeated point from noise.
 _LINES = 2000
 _MOST_FRAMES = 32
@@ -26,6 +28,7 @@ class Seam:
     repeats: bool  # the last point is the first again
     kink: bool  # the field turns there as nowhere else
     may_drop: bool  # without the last point the field is no rougher
+    held: bool = False  # both ends keep their values while the points beside them change
 
 
 class WithoutEnd(Trajectories):
@@ -100,6 +103,11 @@ def open_seam(seam: Seam, name: str) -> str | None:
             f"and the jump from its last point to its first along {name} is {seam.jump:.0f} times "
             "the largest step between neighbours"
         )
+    if seam.held:
+        return (
+            f"and its first and last points along {name} keep their values while those beside them "
+            "change, as at walls"
+        )
     if seam.kink:
         return (
             f"and from its last point to its first along {name} the slopes do not fit together, as "
@@ -114,9 +122,24 @@ def seams_of(data: Trajectories, axes: tuple[int, ...] | None = None) -> tuple[S
     if not axes:
         return ()
     states = _sampled(data)
+    changes = states[len(data.fields) :] - states[: -len(data.fields)]
     return tuple(
-        _seam(np.moveaxis(states, axis + 1, 0).reshape(data.grid.points[axis], -1)) for axis in axes
+        replace(_seam(_lines(states, axis)), held=_held(_lines(changes, axis))) for axis in axes
     )
+
+
+def _lines(states: np.ndarray, axis: int) -> np.ndarray:
+    """Everything along one axis, `(N, lines)`."""
+    return np.moveaxis(states, axis + 1, 0).reshape(states.shape[axis + 1], -1)
+
+
+def _held(changes: np.ndarray) -> bool:
+    """Whether from frame to frame the ends stay as they are and their neighbours do not."""
+    if len(changes) < _STENCIL or not changes.size:
+        return False
+    moved = _rms(changes)
+    beside = min(moved[1], moved[-2])
+    return bool(max(moved[0], moved[-1]) <= _STILL * beside and beside > _STILL * moved.max())
 
 
 def _sampled(data: Trajectories) -> np.ndarray:

@@ -21,6 +21,7 @@ from ..spaces.shape_basis import edge_points
 from .axes import as_lengths, as_origin
 from .sampling import axis_points, sampling_words
 from .trajectories import Trajectories
+from .window import all_free, look_for_holes, window_of
 
 # Data break a condition if half of an edge is off by this share of a field's spread; for slopes, of
 # the spread over a tenth of the shape.
@@ -90,6 +91,7 @@ def settled_on_shape(data: Trajectories, told: Any) -> Trajectories:
     )
     if told.boundary is not None:
         _check_conditions(data, domain)
+    look_for_holes(data, shape)
     return data
 
 
@@ -105,6 +107,8 @@ def _shape_of_points(data: Trajectories, told: Any) -> tuple[Shape, tuple[Place,
         around = (begin[0], begin[1]), (begin[0] + lengths[0], begin[1] + lengths[1])
     elif stated is not None:
         around = _corners(stated)
+    elif all_free(told.boundary):
+        around = window_of(data.grid, boxed=True).bounds
     mesh = data.mesh_shape
     if told.shape is not None:
         shape = _read(told.shape, around)
@@ -112,6 +116,8 @@ def _shape_of_points(data: Trajectories, told: Any) -> tuple[Shape, tuple[Place,
         shape = stated.shape
     elif mesh is not None:
         shape = mesh
+    elif all_free(told.boundary):
+        shape = window_of(data.grid)
     else:
         low, high = data.grid.places.min(0), data.grid.places.max(0)
         size = high - low
@@ -120,7 +126,8 @@ def _shape_of_points(data: Trajectories, told: Any) -> tuple[Shape, tuple[Place,
             f"They reach from ({low[0]:.4g}, {low[1]:.4g}) to ({high[0]:.4g}, {high[1]:.4g}): give "
             f'--shape "box({low[0] - 0.01 * size[0]:.3g}, {low[1] - 0.01 * size[1]:.3g}, '
             f'{high[0] + 0.01 * size[0]:.3g}, {high[1] + 0.01 * size[1]:.3g})" if that is where '
-            "the edges are, or what is (shape= in Python)"
+            "the edges are, or what is (shape= in Python). If the points are a window of something "
+            'larger and nothing holds at its edges, give --boundary "all: free"'
         )
     return shape, around or shape.bounds
 
@@ -252,6 +259,8 @@ def _check_conditions(data: Trajectories, domain: Domain) -> None:
     grid, shape = data.grid, domain.shape
     assert isinstance(grid, Points)
     assert shape is not None
+    if all(one.kind == "free" for one in domain.conditions.values()):
+        return
     for functions in (min(len(grid.places) / 5, 300), len(grid.places) / 12, len(grid.places) / 30):
         spacing = float(np.sqrt(shape.area / functions))
         anchors = tuple(max(6, int(np.ceil(n / spacing)) + 1) for n in domain.lengths)

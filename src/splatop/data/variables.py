@@ -1,0 +1,322 @@
+"""Variables of a file without named axes: MATLAB's, those of a `.npz`, plain datasets of HDF5.
+
+Coordinates are told by their names (x, t, tt, ...), and the axes of a field by the lengths of
+these, where that leaves no doubt.
+"""
+
+import itertools
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import h5py
+import numpy as np
+import xarray as xr
+from xarray.backends import BackendArray
+from xarray.core import indexing
+
+from ..errors import SplatopError, unknown_name
+from .axes import SPATIAL, common_shape, parse_axes
+from .labelled import LabelledTrajectories
+
+# Names of coordinates, without regard to case.
+COORDINATES = {
+    **{f"{axis}{more}": axis for axis in "txyz" for more in ("", axis, "s", "_star", "grid")},
+    **dict.fromkeys(("time", "times", "tspan", "t_span"), "t"),
+}
+_COMPLEX = ("real", "imag")  # how MATLAB stores complex numbers in HDF5
+
+
+@dataclass(frozen=True)
+class Variables:
+    """The variables of a file that are arrays of numbers, and the kinds of the others."""
+
+    arrays: Mapping[str, Any]  # NumPy arrays, or what reads them from a file when asked (`part`)
+    others: Mapping[str, str]
+    source: str
+    kind: str = "MATLAB"
+
+    def one(self, name: str) -> Any:
+        if name in self.others:
+            raise SplatopError(
+                f"{self.source}: expected an array of numbers in '{name}', got a "
+                f"{self.kind} {self.others[name]}: save what it holds as variables of their own"
+            )
+        if name not in self.arrays:
+            raise unknown_name("variable", name, self.arrays)
+        return self.arrays[name]
+
+    def listed(self, names: Sequence[str]) -> str:
+        found = [f"{name} {tuple(self.arrays[name].shape)}" for name in names]
+        found += [f"{name} (a {kind})" for name, kind in self.others.items()]
+        return ", ".join(found) or "nothing"
+
+
+class Stored(BackendArray):
+    """A variable of an HDF5 file, read when it is asked for; MATLAB has its axes the other way."""
+
+    def __init__(self, dataset: h5py.Dataset, *, transposed: bool):
+        self._dataset, self._transposed = dataset, transposed
+        self.shape = tuple(dataset.shape[::-1] if transposed else dataset.shape)
+        self._complex = dataset.dtype.names == _COMPLEX
+        self.dtype = (
+            np.result_type(dataset.dtype["real"], np.complex64) if self._complex else dataset.dtype
+        )
+
+    def __getitem__(self, key: Any) -> np.ndarray:
+        return indexing.explicit_indexing_adapter(
+            key, self.shape, indexing.IndexingSupport.BASIC, self.part
+        )
+
+    def part(self, key: tuple[int | slice, ...]) -> np.ndarray:
+        block = np.asarray(self._dataset[key[::-1]].T if self._transposed else self._dataset[key])
+        return (block["real"] + 1j * block["imag"]).astype(self.dtype) if self._complex else block
+
+
+def open_variables(
+    variables: Variables,
+    *,
+    axes: str | None,
+    fields: Sequence[str] | None,
+    dt: float | None,
+    close: Any = None,
+    **asked: Any,
+) -> LabelledTrajectories:
+    """The fields named, or all whose axes are clear, with coordinates and scalars beside them."""
+    data = labelled(variables, axes, fields)
+    data.set_close(close)
+    if dt is None and "t" not in data.coords:
+        dt = _stored_step(variables)
+    return LabelledTrajectories(data, fields=fields, dt=dt, **asked, source=variables.source)
+
+
+def labelled(variables: Variables, axes: str | None, fields: Sequence[str] | None) -> xr.Dataset:
+    """The variables with their axes named and their coordinates beside them."""
+    for name in fields or ():
+        variables.one(name)
+    along = _coordinates(variables, fields or ())
+    arrays = variables.arrays
+    inputs = [
+        name
+        for name, array in arrays.items()
+        if (name in fields if fields else name not in along.names) and len(_sides(array)) > 1
+    ]
+    if not inputs:
+        raise SplatopError(
+            f"{variables.source}: expected an array over time and space, got "
+            f"{variables.listed(list(arrays))}: save one with an axis for each, and x and t"
+        )
+    letters = {name: _axes_of(name, arrays[name], along, axes, variables) for name in inputs}
+    if all(found is None for found in letters.values()):
+        raise _unclear(inputs, along, axes, variables)
+    held = {name: found for name, found in letters.items() if found is not None}
+    for name in fields or ():
+        if name not in held:
+            raise _unclear([name], along, axes, variables)
+    sizes = {
+        name: dict(zip(found, _shape(arrays[name], found), strict=True))
+        for name, found in held.items()
+    }
+    common_shape(
+        {name: tuple(size[k] for k in sorted(size)) for name, size in sizes.items()},
+        variables.source,
+    )
+    found_ones = {name: _variable(arrays[name], found) for name, found in held.items()}
+    found_ones |= {
+        name: xr.Variable((), _values(array).reshape(()))
+        for name, array in arrays.items()
+        if not _sides(array) and name != "dt"
+    }
+    size = next(iter(sizes.values()))
+    coords = {
+        letter: xr.Variable(letter, values)
+        for letter, count in size.items()
+        if (values := along.of_length(letter, count)) is not None
+    }
+    return xr.Dataset(found_ones, coords)
+
+
+# --- axes --------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class _Coordinates:
+    """Evenly or unevenly spaced values by letter: x, y, z, t; a letter may have several."""
+
+    values: Mapping[str, tuple[np.ndarray, ...]]
+    names: frozenset[str]
+    meshes: Mapping[str, tuple[tuple[int, ...], int]]  # shape of a mesh, the axis it varies along
+
+    def of_length(self, letter: str, count: int) -> np.ndarray | None:
+        return next((v for v in self.values.get(letter, ()) if len(v) == count), None)
+
+    def letters(self, count: int) -> list[str]:
+        return [letter for letter in self.values if self.of_length(letter, count) is not None]
+
+    def listed(self) -> str:
+        found = [f"{letter} {len(v)}" for letter, held in self.values.items() for v in held]
+        return ", ".join(found) or "none"
+
+
+def _coordinates(variables: Variables, fields: Sequence[str]) -> _Coordinates:
+    found: dict[str, tuple[np.ndarray, ...]] = {}
+    names, meshes = set(), {}
+    for name, array in variables.arrays.items():
+        letter = letter_of(name)
+        if letter is None or name in fields or not _sides(array):
+            continue
+        values, axis = _line(array)
+        if values is not None:
+            if axis is not None:
+                meshes[letter] = (_sides(array), axis)
+            found[letter] = (*found.get(letter, ()), values)
+            names.add(name)
+    return _Coordinates(found, frozenset(names), meshes)
+
+
+def letter_of(name: str) -> str | None:
+    return COORDINATES.get(name.lower())
+
+
+def _line(array: Any) -> tuple[np.ndarray | None, int | None]:
+    """Coordinates as one line: a vector, or a mesh that varies along one axis only, and which."""
+    if len(_sides(array)) > 3:
+        return None, None
+    values = _values(array)
+    if np.iscomplexobj(values):
+        if np.imag(values).any():
+            return None, None
+        values = np.real(values)
+    values = np.squeeze(values)
+    if values.ndim == 1:
+        return values, None
+    for axis in range(values.ndim):
+        line = values[tuple(slice(None) if a == axis else 0 for a in range(values.ndim))]
+        mesh = line.reshape([-1 if a == axis else 1 for a in range(values.ndim)])
+        if (values == mesh).all() and line[0] != line[-1]:
+            return line, axis
+    return None, None
+
+
+def _axes_of(
+    name: str, array: Any, along: _Coordinates, axes: str | None, variables: Variables
+) -> str | None:
+    """The letters that were given, or the only ones that the lengths allow; else None."""
+    if axes is not None:
+        fits = len(axes) in (len(array.shape), len(_sides(array)))
+        return parse_axes(axes, len(axes), source=variables.source) if fits else None
+    possible = _possible(_sides(array), along)
+    return possible[0] if len(possible) == 1 else None
+
+
+def _possible(sides: tuple[int, ...], along: _Coordinates) -> list[str]:
+    """Every reading of the axes by the lengths of coordinates."""
+    choices = [along.letters(count) or ["?"] for count in sides]
+    found = []
+    for letters in map("".join, itertools.product(*choices)):
+        if len(sides) == 2 and letters.count("?") == 1:
+            # Two axes, one of them known: the other is what is missing, if nothing else claims it.
+            other = {"t": "x", "x": "t"}.get(letters.replace("?", ""), "?")
+            letters = letters if other in along.values else letters.replace("?", other)
+        spatial = [letter for letter in letters if letter in SPATIAL]
+        complete = "?" not in letters and len(set(letters)) == len(letters)
+        fits = all(
+            shape != sides or letters[axis] == letter
+            for letter, (shape, axis) in along.meshes.items()
+        )
+        if (
+            fits
+            and complete
+            and "t" in letters
+            and set(spatial) == set(SPATIAL[: len(spatial)])
+            and spatial
+        ):
+            found.append(letters)
+    return sorted(set(found))
+
+
+def _unclear(
+    names: Sequence[str], along: _Coordinates, axes: str | None, variables: Variables
+) -> SplatopError:
+    """What to give where lengths do not tell the axes."""
+    source, arrays = variables.source, variables.arrays
+    name = max(names, key=lambda one: (np.prod(_sides(arrays[one])), one.startswith("u")))
+    sides = _sides(arrays[name])
+    if axes is not None:
+        return SplatopError(
+            f"{source}: expected a variable with the {len(axes)} axes '{axes}', got "
+            f"{variables.listed(names)}: give one letter for each axis"
+        )
+    possible = _possible(sides, along)
+    if possible:
+        return SplatopError(
+            f"{source}: expected axes of {name} {sides} that lengths tell apart, but the "
+            f"coordinates ({along.listed()}) fit as {' or '.join(possible)}: give "
+            f"{' or '.join(f'--axes {one}' for one in possible)}"
+        )
+    example = _example(sides, along)
+    missing = "" if len(names) == 1 else f" --fields {name}"
+    missing += f" --axes {example}"
+    missing += "" if all(k in along.values for k in example if k in SPATIAL) else " --lengths 1"
+    missing += "" if "t" in along.values else " --dt 0.1"
+    found = variables.listed(names)
+    if "t" not in along.values:
+        return SplatopError(
+            f"{source}: expected a time axis, got {found} with the coordinates {along.listed()}: "
+            f"if an axis of {name} is time, say which, as in{missing}; pairs of inputs and outputs "
+            "are not trajectories"
+        )
+    return SplatopError(
+        f"{source}: expected axes that the lengths of coordinates tell, got {found} with the "
+        f"coordinates {along.listed()}: name the axes by letters of b (trajectory) t c (channel) "
+        f"x y z, as in{missing}"
+    )
+
+
+def _example(sides: tuple[int, ...], along: _Coordinates) -> str:
+    """Letters that may be meant: those that lengths tell, time last, the rest in order."""
+    letters = ["?"] * len(sides)
+    for axis, count in enumerate(sides):
+        found = [k for k in along.letters(count) if k not in letters]
+        letters[axis] = found[0] if found else "?"
+    if "t" not in letters:
+        letters[max(i for i, k in enumerate(letters) if k == "?")] = "t"
+    space = [k for k in SPATIAL if k not in letters]
+    open_ones = [i for i, k in enumerate(letters) if k == "?"]
+    if len(open_ones) > 1 or "x" in letters:
+        letters[open_ones.pop(0)] = "b" if open_ones or "x" in letters else "x"
+    for axis, letter in zip(open_ones, space, strict=False):
+        letters[axis] = letter
+    return "".join(letters).replace("?", "c")
+
+
+# --- values ------------------------------------------------------------------------------------
+
+
+def _sides(array: Any) -> tuple[int, ...]:
+    """The shape without the axes of one that MATLAB adds."""
+    return tuple(int(n) for n in array.shape if n != 1)
+
+
+def _shape(array: Any, letters: str) -> tuple[int, ...]:
+    return tuple(array.shape) if len(array.shape) == len(letters) else _sides(array)
+
+
+def _variable(array: Any, letters: str) -> xr.Variable:
+    """The variable with one axis for each letter; what is on disk stays there."""
+    rest, every = iter(letters), len(array.shape) == len(letters)
+    dims = [next(rest) if every or n != 1 else f"one{i}" for i, n in enumerate(array.shape)]
+    lazy = indexing.LazilyIndexedArray(array) if isinstance(array, Stored) else array
+    return xr.Variable(dims, lazy).isel({dim: 0 for dim in dims if dim.startswith("one")})
+
+
+def _values(array: Any) -> np.ndarray:
+    if isinstance(array, Stored):
+        return array.part((slice(None),) * len(array.shape))
+    return np.asarray(array)
+
+
+def _stored_step(variables: Variables) -> float | None:
+    """A time step that the file holds as a number."""
+    held = variables.arrays.get("dt")
+    return None if held is None or _sides(held) else float(np.real(_values(held)).reshape(()))

@@ -1,0 +1,74 @@
+"""Files of named variables without axes, `.npz` and plain HDF5, as published; held ends."""
+
+import h5py
+import numpy as np
+import pytest
+
+from splatop.data import open_trajectories
+from splatop.errors import SplatopError
+
+X, T = np.linspace(-1, 1, 33), np.linspace(0, 1, 21)
+
+
+def _heat(x, t, wave=3.0):
+    """`(T, X)`: decays at rates of its own, with slopes at the ends that do not fit together."""
+    modes = [(k, np.cos(wave * k)) for k in range(1, 6)]
+    return sum(
+        a * np.exp(-0.1 * (k * np.pi) ** 2 * t[:, None]) * np.sin(k * np.pi * (x + 1) / 2)
+        for k, a in modes
+    )
+
+
+def _savez(path, **arrays):
+    np.savez(path, **arrays)
+    return path
+
+
+def _save_hdf5(path, **arrays):
+    with h5py.File(path, "w") as file:
+        for name, array in arrays.items():
+            file[name] = array
+    return path
+
+
+@pytest.mark.parametrize("save", [_savez, _save_hdf5])
+@pytest.mark.parametrize("transposed", [False, True])
+def test_axes_are_told_by_the_lengths_of_coordinates(tmp_path, save, transposed):
+    u = _heat(X, T)
+    name = "a.npz" if save is _savez else "a.h5"
+    path = save(tmp_path / name, t=T[:, None], x=X[:, None], usol=u.T if transposed else u)
+    with open_trajectories(path, boundary="x: usol = 0") as data:
+        assert (data.frames, data.grid.points, data.grid.lengths) == (21, (33,), (2.0,))
+        assert data.grid.origin == (-1.0,)
+        assert data.dt == pytest.approx(0.05)
+        np.testing.assert_allclose(data.window(0, 0, 21)[:, 0], u, rtol=1e-6, atol=1e-7)
+
+
+def test_equal_lengths_are_asked_for_unless_meshes_tell(tmp_path):
+    t = np.linspace(0, 1, 33)
+    u = _heat(X, t)
+    unclear = _savez(tmp_path / "lines.npz", t=t, x=X, u=u)
+    with pytest.raises(SplatopError, match="--axes tx or --axes xt"):
+        open_trajectories(unclear, boundary="x: u = 0")
+    meshes = np.meshgrid(X, t, indexing="ij")
+    told = _savez(tmp_path / "meshes.npz", x=meshes[0], t=meshes[1], u=u.T)
+    with open_trajectories(told, boundary="x: u = 0") as data:
+        np.testing.assert_allclose(data.window(0, 0, 33)[:, 0], u, rtol=1e-6, atol=1e-7)
+
+
+@pytest.mark.parametrize("level", [0.0, -1.0])
+def test_ends_that_keep_their_value_are_walls(tmp_path, level):
+    """Symmetric about the seam, sharp inside: neither a jump nor a kink gives it away."""
+    front = np.tanh((0.5 - np.abs(X)) / 0.05)
+    u = level + (1 - X**2) * (1 + front * np.exp(-T[:, None]))
+    path = _savez(tmp_path / "held.npz", t=T, x=X, u=u)
+    with pytest.raises(SplatopError, match=rf'--boundary "x: u = {level:g}"'):
+        open_trajectories(path)
+
+
+def test_a_wave_that_passes_through_the_seam_is_periodic(tmp_path):
+    x = np.arange(32) / 16 - 1
+    u = np.sin(np.pi * (x - 0.3 * T[:, None])) + np.cos(3 * np.pi * (x + T[:, None]))
+    with open_trajectories(_savez(tmp_path / "wave.npz", t=T, x=x, u=u)) as data:
+        assert all(data.domain.periodic)
+        assert data.grid.lengths == (2.0,)
