@@ -96,6 +96,8 @@ def discover(
 
 
 def _print(found: Any, seconds: float) -> None:
+    from ..discover.result import SHOWN
+
     if not found.trusted:
         console.print("not trusted: read the warnings before you use this equation")
     console.print(found.equation, highlight=False, markup=False, soft_wrap=True)
@@ -113,6 +115,7 @@ def _print(found: Any, seconds: float) -> None:
         f"{found.relative_residual:.2g} of the change, noise is {found.noise_level:.2g} of the "
         "fields"
     ]
+    lines += [f"left out: {one}" for one in found.left_out[:SHOWN]]
     lines += [f"not excluded: {text}" for text in found.alternatives]
     lines += [f"warning: {text}" for text in found.warnings]
     console.print("\n".join(lines), highlight=False, markup=False, soft_wrap=True)

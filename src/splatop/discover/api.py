@@ -287,6 +287,9 @@ def _result(
         candidates=sum(len(group.candidates) for group in question.groups),
         frames=held.states.shape[0] * held.states.shape[1],
         method=refined.method if refined is not None and use else "weak",
+        left_out=tuple(
+            sorted((one for c in choices for one in c.left_out), key=lambda one: -one.share)
+        ),
     )
 
 

@@ -5,6 +5,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from .candidates import Basis, Candidate, independent
+from .detect import LeftOut, left_out, sizes
 from .question import Group, Question
 from .select import Selection, Task, reselect, select
 from .symmetry import Setting, isotropic
@@ -28,6 +29,8 @@ class Choice:
     same for each term if it is taken away. `support` is the share of replicates of the data's
     blocks that choose the term, `drift` by what share its coefficient differs between halves of
     the data, beyond its errors. `alternatives` are other sets that the data cannot exclude.
+    `sizes` are the shares of the change that a coefficient of 1 makes, `left_out` what could stand
+    beside the terms unseen.
     """
 
     candidates: tuple[Candidate, ...]
@@ -41,10 +44,14 @@ class Choice:
     agreement: float
     alternatives: tuple[tuple[Candidate, ...], ...]
     unexplained: float
+    sizes: tuple[float, ...] = ()
+    left_out: tuple[LeftOut, ...] = ()
 
     def dropped(self, index: int) -> "Choice":
         """Without one of the terms; what it leaves then was measured."""
         keep = [i for i in range(len(self.candidates)) if i != index]
+        error = float(np.sqrt(self.covariance[index, index]))
+        gone = LeftOut.of(self.candidates[index], self.c[index], error, self.sizes[index])
         return replace(
             self,
             candidates=tuple(self.candidates[i] for i in keep),
@@ -54,6 +61,8 @@ class Choice:
             without=tuple(self.without[i] for i in keep),
             support=tuple(self.support[i] for i in keep),
             drift=tuple(self.drift[i] for i in keep),
+            sizes=tuple(self.sizes[i] for i in keep),
+            left_out=tuple(sorted([*self.left_out, gone], key=lambda one: -one.share)),
         )
 
 
@@ -91,8 +100,9 @@ def choose(question: Question, group: Group, tasks: list[Task], *, noise: float)
         fewer = [candidates[i] for i in sure]
         less = _evidence(group, task, chosen, matrix[sure], fewer, agreement)
         if less.left <= max(noise, _NEGLIGIBLE):
-            return less
-    return found_terms
+            matrix, found_terms = matrix[sure], less
+    weighed = [(task, one.weights) for task, one in zip(tasks, found, strict=True)]
+    return replace(found_terms, left_out=left_out(group, weighed, matrix, also=chosen.chosen))
 
 
 def _relevant(task: Task, chosen: Selection, negligible: float) -> list[int]:
@@ -156,8 +166,9 @@ def _evidence(
         _support(task, chosen, matrix, group),
         _drift(own, c, chosen.weights),
         agreement,
-        _alternatives(task, chosen, group),
+        _alternatives(task, chosen, group, matrix),
         unexplained,
+        tuple(sizes(own)),
     )
 
 
@@ -216,8 +227,12 @@ def _row(composite: Candidate, field: str, places: dict[Candidate, int]) -> np.n
     return row
 
 
-def _alternatives(task: Task, chosen: Selection, group: Group) -> tuple[tuple[Candidate, ...], ...]:
-    """Other sets of at most as many terms whose criterion is close to the best."""
+def _alternatives(
+    task: Task, chosen: Selection, group: Group, matrix: np.ndarray
+) -> tuple[tuple[Candidate, ...], ...]:
+    """Other sets of at most as many terms whose criterion is close to the best, without those that
+    hold all terms found (`matrix`) and more."""
+    found_in = set(np.flatnonzero(matrix.any(axis=0)))
     normal = task.normal(chosen.weights)
     own = list(chosen.chosen)
     best = chosen.criterion(normal.solve(own)[1], len(own))
@@ -234,7 +249,9 @@ def _alternatives(task: Task, chosen: Selection, group: Group) -> tuple[tuple[Ca
         for other in np.argsort(left)[:3]:
             trial = tuple(sorted([*rest, int(other)]))
             found[trial] = chosen.criterion(normal.solve(trial)[1], len(trial))
-    close = sorted((value, s) for s, value in found.items() if value - best < CLOSE)
+    close = sorted(
+        (value, s) for s, value in found.items() if value - best < CLOSE and not found_in <= set(s)
+    )
     return tuple(tuple(group.candidates[i] for i in s) for _, s in close[:5])
 
 

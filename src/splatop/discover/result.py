@@ -4,6 +4,11 @@ import math
 from dataclasses import dataclass
 from typing import Any
 
+from .detect import LeftOut
+
+# Candidates left out that are shown on screen; all are in `left_out`.
+SHOWN = 4
+
 
 @dataclass(frozen=True)
 class FoundTerm:
@@ -50,7 +55,8 @@ class Discovered:
 
     `named` is the same with the names that the user gave to coefficients. `relative_residual` is
     the share of the change that it leaves, `noise_level` the noise over the fields' standard
-    deviation. `alternatives` are other sets of terms that the data cannot exclude. `trusted` is
+    deviation. `alternatives` are other sets of terms that the data cannot exclude, `left_out` how
+    large a single term could be that was not found, largest first. `trusted` is
     false if one of the `warnings` puts the terms or their coefficients in doubt.
     """
 
@@ -65,6 +71,7 @@ class Discovered:
     candidates: int
     frames: int
     method: str
+    left_out: tuple[LeftOut, ...] = ()
 
     @property
     def coefficients(self) -> dict[str, float]:
@@ -77,6 +84,7 @@ class Discovered:
             "trusted": self.trusted,
             "terms": [term.as_dict() for term in self.terms],
             "alternatives": list(self.alternatives),
+            "left_out": [one.as_dict() for one in self.left_out],
             "warnings": list(self.warnings),
             "relative_residual": _finite(self.relative_residual),
             "noise_level": _finite(self.noise_level),
@@ -85,6 +93,31 @@ class Discovered:
             "method": self.method,
         }
 
+    def plot(self, ax: Any = None) -> Any:
+        """What the error becomes without each term, on matplotlib axes, which it returns."""
+        from ..notebook import new_axes
+
+        axes = new_axes(ax)
+        rows = range(len(self.terms))
+        axes.barh(rows, [term.without for term in self.terms])
+        axes.set_yticks(rows, [f"{t.coefficient:.4g} {t.text}" for t in self.terms])
+        axes.axvline(self.relative_residual, color="k", linestyle=":")
+        axes.set(xlabel="error without the term (dotted: with all)")
+        axes.invert_yaxis()
+        return axes
+
+    def _repr_html_(self) -> str:
+        from ..notebook import card
+
+        trust = "" if self.trusted else " (not trusted)"
+        rows = {
+            term.text: f"{term.coefficient:.6g} ({term.low:.6g} to {term.high:.6g})"
+            for term in self.terms
+        }
+        notes = [f"not excluded: {text}" for text in self.alternatives]
+        notes += [f"warning: {text}" for text in self.warnings]
+        return card(self.equation + trust, rows, notes=notes, draw=self.plot)
+
     def __str__(self) -> str:
         doubt = [] if self.trusted else ["not trusted: see the warnings"]
         lines = [
@@ -92,7 +125,8 @@ class Discovered:
             f"error without it {term.without:.2g})"
             for term in self.terms
         ]
-        close = [f"not excluded: {text}" for text in self.alternatives]
+        close = [f"left out: {one}" for one in self.left_out[:SHOWN]]
+        close += [f"not excluded: {text}" for text in self.alternatives]
         warned = [f"warning: {text}" for text in self.warnings]
         return "\n".join([*doubt, self.equation, *lines, *close, *warned])
 

@@ -20,6 +20,10 @@ _DRIFT = 0.2
 # The weak form and the refined fit may differ by so many standard errors, or so much.
 _APART = 8.0
 _APART_SHARE = 0.03
+# A term that was not found but could make more of the change than this would matter in rollouts.
+_HIDDEN = 0.01
+# Such terms that are named.
+_NAMED = 3
 
 
 @dataclass(frozen=True)
@@ -94,7 +98,21 @@ def _about(fields: str, choice: Choice) -> list[str]:
                 f"the coefficient of {candidate} differs by {100 * drift:.0f} % between the first "
                 "and the second half of the data: it is no constant, or not a term"
             )
-    return found
+    return found + _hidden(choice)
+
+
+def _hidden(choice: Choice) -> list[str]:
+    """What the data could hide beside the terms found, if that would matter."""
+    large = [one for one in choice.left_out if one.share > _HIDDEN]
+    if not large:
+        return []
+    more = f"; and {len(large) - _NAMED} more" if len(large) > _NAMED else ""
+    return [
+        "a term may be missing that these data cannot show: "
+        + "; ".join(str(one) for one in large[:_NAMED])
+        + f"{more}. More frames or trajectories, less noise, or a --symmetry that forbids it would "
+        "tell"
+    ]
 
 
 def _disagreement(choices: list[Choice], refined: Refined) -> list[str]:
