@@ -20,6 +20,7 @@ from .harmonics import Harmonics, times_of
 from .noise import VISIBLE
 from .pieces import cut
 from .result import Identified
+from .uncertainty import beyond_noise
 
 LEAST_FRAMES = 7
 # Half the frames of a bump in time.
@@ -205,6 +206,8 @@ def _solve(
     scaled = jacobian / sizes
     condition = float(np.linalg.cond(scaled.reshape(-1, len(names))))
     errors = _errors(r, scaled, rows.overlap) / sizes
+    # As much as noise does not explain may have gone into the estimates unseen (`spread`).
+    unseen = beyond_noise(r, np.sqrt(r.size)) / _own(scaled) / sizes
     if len(drawn):
         # The correction is itself known to a part of what a draw moves.
         moved = np.std(drawn, axis=0, ddof=1)
@@ -232,7 +235,8 @@ def _solve(
             "depend on each other; fix one of the coefficients"
         )
     # Clean frames: what is left is systematic, and no draw.
-    half = (2.0 if noisy else 4.0) * errors
+    half = np.hypot((2.0 if noisy else 4.0) * errors, 2 * unseen)
+    errors = np.hypot(errors, unseen)
     values = dict(zip(names, map(float, x), strict=True))
     for name, h in zip(names, half, strict=True):
         if abs(values[name]) <= h:
@@ -281,6 +285,12 @@ def _search(
         if np.all(np.abs(step / sizes) <= 1e-9 * np.maximum(np.abs(x), 1e-12)):
             return x, r, jacobian, True
     return x, r, jacobian, False
+
+
+def _own(jacobian: np.ndarray) -> np.ndarray:
+    """The size of each column without what the others can do as well."""
+    normal = np.einsum("whp,whq->pq", jacobian, jacobian)
+    return 1 / np.sqrt(np.maximum(np.diag(np.linalg.pinv(normal)), 1e-300))
 
 
 def _errors(r: np.ndarray, jacobian: np.ndarray, overlap: float) -> np.ndarray:

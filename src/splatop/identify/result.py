@@ -3,6 +3,7 @@
 import math
 from collections.abc import Mapping
 from dataclasses import dataclass
+from typing import Any
 
 METHODS = ("paper", "flow", "weak", "trajectory")
 
@@ -50,6 +51,24 @@ class Identified:
             for name, (low, high) in self.intervals.items()
             if name in true
         }
+
+    def plot(self, ax: Any = None) -> Any:
+        """The estimates with their intervals, on matplotlib axes, which it returns."""
+        from ..notebook import draw_intervals, new_axes
+
+        return draw_intervals(new_axes(ax), self.estimates, self.intervals)
+
+    def _repr_html_(self) -> str:
+        from ..notebook import card
+
+        trust = "" if self.trusted else ", not trusted"
+        rows = {
+            name: f"{value:.6g} ({_shown(low)} to {_shown(high)})"
+            for name, value in self.estimates.items()
+            for low, high in [self.intervals[name]]
+        }
+        notes = [f"warning: {text}" for text in self.warnings]
+        return card(f"Identified coefficients{trust}", rows, notes=notes, draw=self.plot)
 
     def __str__(self) -> str:
         lines = [
