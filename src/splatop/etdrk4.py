@@ -20,7 +20,7 @@ from .equation.expansion import LinearPart, split_linear
 from .exponential import Tables, coupled_tables, etdrk4_step, etdrk4_tables
 from .grid import Grid
 from .jets import Jet
-from .spectral import Field, from_modes, to_modes
+from .spectral import Field, from_modes, keep_band, pad_modes, to_modes
 from .stepper import Coefficients, inputs_at, later
 
 # Products of a degree beyond it, and functions of the state, alias from the tail of the spectrum.
@@ -84,17 +84,17 @@ class Scheme(eqx.Module):
         wavenumbers = self.wavenumbers()
         if self.inputs:
             given = inputs_at(coefficients, self.inputs).astype(modes.real.dtype)
-            modes = jnp.concatenate([modes, _truncate(to_modes(given), band)])
+            modes = jnp.concatenate([modes, keep_band(to_modes(given), band)])
 
         def on_grid(symbol: np.ndarray | float) -> Field:
             scaled = modes * jnp.asarray(symbol, modes.dtype)
-            return from_modes(_pad(scaled, band, fine.points), fine.points)
+            return from_modes(pad_modes(scaled, band, fine.points), fine.points)
 
         needed = frozenset().union(*(term.derivatives(fine.dims) for term in self.rest))
         values = {d: on_grid(d.symbol(wavenumbers)) for d in sorted(needed)}
         jet = Jet(on_grid(1.0), values, fine.lengths)
         rate = total(self.rest, jet, coefficients, channels=channels)
-        return _truncate(to_modes(rate), band)
+        return keep_band(to_modes(rate), band)
 
     def advance(
         self,
@@ -113,14 +113,14 @@ class Scheme(eqx.Module):
 
             return etdrk4_step(tables, rest, v)
 
-        modes = _truncate(to_modes(u), self.band)
+        modes = keep_band(to_modes(u), self.band)
         modes = jax.lax.fori_loop(0, substeps, one, modes)
-        return from_modes(_pad(modes, self.band, self.grid.points), self.grid.points)
+        return from_modes(pad_modes(modes, self.band, self.grid.points), self.grid.points)
 
     def multiply(self, factors: Array, u: Field) -> Field:
         """The field with each of its modes times a factor; modes beyond the band are dropped."""
-        modes = factors * _truncate(to_modes(u), self.band)
-        return from_modes(_pad(modes, self.band, self.grid.points), self.grid.points)
+        modes = factors * keep_band(to_modes(u), self.band)
+        return from_modes(pad_modes(modes, self.band, self.grid.points), self.grid.points)
 
 
 def mode_tables(
@@ -154,24 +154,3 @@ def mode_tables(
             for c in range(channels)
         ]
         return coupled_tables(xp.stack(rows) * step, step)
-
-
-def _pad(modes: Array, band: tuple[int, ...], points: tuple[int, ...]) -> Array:
-    """Modes of the band to the layout of `rfftn` on a grid with these points."""
-    *full, last = zip(band, points, strict=True)
-    for axis, (b, n) in enumerate(full, start=1):
-        gap = list(modes.shape)
-        gap[axis] = n - (2 * b + 1)
-        low, high = jnp.split(modes, [b + 1], axis=axis)
-        modes = jnp.concatenate([low, jnp.zeros(gap, modes.dtype), high], axis=axis)
-    widths = [(0, 0)] * (modes.ndim - 1) + [(0, last[1] // 2 - last[0])]
-    return jnp.pad(modes, widths)
-
-
-def _truncate(modes: Array, band: tuple[int, ...]) -> Array:
-    for axis, b in enumerate(band[:-1], start=1):
-        low = jax.lax.slice_in_dim(modes, 0, b + 1, axis=axis)
-        size = modes.shape[axis]
-        high = jax.lax.slice_in_dim(modes, size - b, size, axis=axis)
-        modes = jnp.concatenate([low, high], axis=axis)
-    return modes[..., : band[-1] + 1]

@@ -8,6 +8,7 @@ from functools import lru_cache
 from typing import Any
 
 import equinox as eqx
+import jax
 import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Float
@@ -31,6 +32,30 @@ def from_modes(modes: Array, points: tuple[int, ...]) -> Field:
     return jnp.fft.irfftn(
         modes, s=points, axes=range(modes.ndim - len(points), modes.ndim), norm="forward"
     )
+
+
+def pad_modes(modes: Array, band: tuple[int, ...], points: tuple[int, ...]) -> Array:
+    """Modes `(..., *K)` of a band, `0..b, -b..-1` and along the last axis `0..b`, in the layout of
+    `rfftn` on a grid of these points. Pieces put side by side: a scatter is a loop on CPUs."""
+    first = modes.ndim - len(band)
+    *full, last = zip(band, points, strict=True)
+    for axis, (b, n) in enumerate(full, start=first):
+        gap = list(modes.shape)
+        gap[axis] = n - (2 * b + 1)
+        low, high = jnp.split(modes, [b + 1], axis=axis)
+        modes = jnp.concatenate([low, jnp.zeros(gap, modes.dtype), high], axis=axis)
+    widths = [(0, 0)] * (modes.ndim - 1) + [(0, last[1] // 2 - last[0])]
+    return jnp.pad(modes, widths)
+
+
+def keep_band(modes: Array, band: tuple[int, ...]) -> Array:
+    """The modes of a band from the layout of `rfftn`, `(C, *K)`: what `pad_modes` undoes."""
+    for axis, b in enumerate(band[:-1], start=1):
+        low = jax.lax.slice_in_dim(modes, 0, b + 1, axis=axis)
+        size = modes.shape[axis]
+        high = jax.lax.slice_in_dim(modes, size - b, size, axis=axis)
+        modes = jnp.concatenate([low, high], axis=axis)
+    return modes[..., : band[-1] + 1]
 
 
 class Filter(eqx.Module):

@@ -11,7 +11,7 @@ from jaxtyping import Array, Complex, Float
 from ..derivative import Derivative
 from ..gaussians import GaussianLattice, Gaussians, Splats
 from ..grid import Grid
-from ..spectral import Filter, PassThrough, derivative_symbol, from_modes
+from ..spectral import Filter, PassThrough, derivative_symbol, from_modes, keep_band, pad_modes
 from .dense import minimum_image
 from .renderer import Rendered, Renderer
 
@@ -52,9 +52,7 @@ def fields_of_band(
     weights = filter.weights(grid.wavenumbers())
     factors = np.stack([derivative_symbol(d, grid)[kept] for d in derivatives])
     factors = jnp.asarray(factors * weights[kept], modes.dtype)
-    shape = (len(derivatives), modes.shape[0], *grid.points[:-1], grid.points[-1] // 2 + 1)
-    padded = jnp.zeros(shape, modes.dtype)
-    padded = padded.at[(..., *kept)].set(factors[:, None] * modes)
+    padded = pad_modes(factors[:, None] * modes, filter.band(grid), grid.points)
     return dict(zip(derivatives, from_modes(padded, grid.points), strict=True))
 
 
@@ -85,10 +83,13 @@ def _band_indices(band: tuple[int, ...], grid: Grid) -> tuple[np.ndarray, ...]:
 
 def _lattice_modes(lattice: GaussianLattice, band: tuple[int, ...]) -> Complex[Array, "C *K"]:
     dims = len(band)
-    modes = jnp.fft.fftn(lattice.amplitude, axes=range(1, dims + 1))
-    ks = band_modes(band)
-    periodic = np.ix_(*(k % a for k, a in zip(ks, lattice.anchors, strict=True)))
-    modes = modes[(slice(None), *periodic)]
+    ks, axes = band_modes(band), range(1, dims + 1)
+    if all(a > 2 * b for a, b in zip(lattice.anchors, band, strict=True)):
+        modes = keep_band(jnp.fft.rfftn(lattice.amplitude, axes=axes), band)
+    else:  # a lattice repeats its modes beyond what it tells apart
+        modes = jnp.fft.fftn(lattice.amplitude, axes=axes)
+        periodic = np.ix_(*(k % a for k, a in zip(ks, lattice.anchors, strict=True)))
+        modes = modes[(slice(None), *periodic)]
     factor = np.ones(())
     for k, a in zip(ks, lattice.anchors, strict=True):
         sigma = lattice.ratio / a

@@ -1,0 +1,85 @@
+"""Stiff equations: exponax beside Φ solves the same ones; a filter in modes is a filter."""
+
+import equinox as eqx
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+
+from splatop.bench.stiff_solvers import as_good, made_by_exponax
+from splatop.bench.timing import relative_error
+from splatop.equation import EXAMPLES, parse_equation
+from splatop.numerics import Numerics, build_physics
+from splatop.spectral import from_modes, keep_band, pad_modes, to_modes
+
+
+def waves(points, channels, dims, length):
+    """A smooth state: a few low modes, between 0 and 1."""
+    x = np.arange(points) / points
+    along = 0.5 + 0.2 * np.cos(2 * np.pi * x + 0.3) + 0.1 * np.sin(4 * np.pi * x)
+    field = along if dims == 1 else along[:, None] * (0.8 + 0.2 * np.cos(2 * np.pi * x + 1))
+    return jnp.asarray(np.stack([field, 0.5 * field[::-1]][:channels]), jnp.float32)
+
+
+# exponax keeps the real part of its tables, of first order for dispersion, and for a cubic term
+# half of the modes, 8 of these 16.
+@pytest.mark.parametrize(
+    ("name", "tolerance"), [("kuramoto_sivashinsky", 1e-4), ("gray_scott", 1e-2), ("kdv", 5e-3)]
+)
+def test_exponax_is_given_the_equation_that_we_have(name, tolerance):
+    """By its change over a few frames: a sign or a factor would be off by as much as the change."""
+    example = EXAMPLES[name]
+    dims, length = len(example.lengths), example.lengths[0]
+    u = waves(32, len(example.equation.fields), dims, length)
+    numerics = Numerics(
+        "box", (10 / length,) * dims, 0.0, (32,) * dims, 16, jets="spectral", integrator="etdrk4"
+    )
+    dt = 4 * example.dt
+    physics = build_physics(example.equation, numerics, lengths=example.lengths, dt=dt)
+    ours = jax.jit(lambda v: physics(v, dict(example.coefficients)))(u)
+    make = made_by_exponax(name, example.coefficients, length, dims)
+    step = make(32, dt / 32)
+    theirs = jax.jit(lambda v: jax.lax.fori_loop(0, 32, lambda _, w: step(w), v))(u)
+    assert relative_error(theirs - u, ours - u) < tolerance
+
+
+def test_the_solver_beside_is_the_coarsest_and_longest_that_is_as_good():
+    example = EXAMPLES["kuramoto_sivashinsky"]
+    u = waves(64, 1, 1, 60.0)
+    make = made_by_exponax("kuramoto_sivashinsky", example.coefficients, 60.0, 1)
+    fine = make(64, 0.01)
+    after = jax.jit(lambda v: jax.lax.fori_loop(0, 20, lambda _, w: fine(w), v))(u)
+    found = as_good(make, u, after, dt=0.2, error=1e-5)
+    assert found
+    assert found[0].points[0] < 64
+    assert all(solver.error <= 1e-5 for solver in found)
+    assert not as_good(make, u, -after, dt=0.2, error=1e-5)
+
+
+@pytest.mark.parametrize("points", [(16,), (15,), (16, 12), (9, 15)])
+def test_a_band_in_its_place_and_back(points):
+    """Against NumPy's own places: mode k stands at k modulo the number of points."""
+    band = tuple((n - 1) // 2 - 1 for n in points)
+    u = jnp.asarray(np.random.default_rng(0).normal(size=(2, *points)), jnp.float32)
+    modes = to_modes(u)
+    kept = keep_band(modes, band)
+    inside = [np.abs(np.fft.fftfreq(n, 1 / n)) <= b for n, b in zip(points, band, strict=True)]
+    inside[-1] = inside[-1][: points[-1] // 2 + 1]
+    if points[-1] % 2 == 0:
+        inside[-1] = np.arange(points[-1] // 2 + 1) <= band[-1]
+    mask = inside[0] if len(points) == 1 else inside[0][:, None] & inside[1]
+    np.testing.assert_array_equal(pad_modes(kept, band, points), modes * mask)
+    assert from_modes(pad_modes(kept, band, points), points).shape == u.shape
+
+
+@pytest.mark.parametrize("jets", ["splat", "spectral"])
+def test_a_filter_in_modes_is_the_filter(jets):
+    """A forcing of zero takes the way through fields, which is what the other has to equal."""
+    equation = parse_equation("dt(u) = -u*dx(u) - lap(u) - bilap(u)", dims=1)
+    numerics = Numerics("sharp", (9 / 30,), 0.0, (26,), 2, jets=jets, integrator="etdrk4")
+    physics = build_physics(equation, numerics, lengths=(30.0,), dt=0.5)
+    u = jnp.asarray(np.random.default_rng(1).normal(size=(1, 64)), jnp.float32)
+    one = eqx.filter_jit(lambda v: physics.advance(v, {}))(u)
+    other = eqx.filter_jit(lambda v: physics.advance(v, {}, forcing=jnp.zeros_like))(u)
+    # Rounding of a few transforms of 64 points.
+    np.testing.assert_allclose(one, other, atol=5e-6 * float(jnp.abs(u).max()))
