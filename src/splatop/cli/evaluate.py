@@ -138,10 +138,10 @@ def _evaluate_shipped(trajectories: int | None, *, json: bool, out: Path | None)
     from ..evaluate.published import published_rollout
     from ..evaluate.shipped import remeasure
     from ..evaluate.written import plain
-    from ..model import shipped_models
+    from ..model import bounded_models, shipped_models
 
     several = []
-    for name in shipped_models():
+    for name in (*shipped_models(), *bounded_models()):
         with progress_bar(name) as progress:
             several.append(remeasure(name, trajectories=trajectories, progress=progress))
     content = [one.found.as_dict() for one in several]

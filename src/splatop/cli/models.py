@@ -12,11 +12,11 @@ from .app import JsonOption, app, console, numbers_table, print_json
 @app.command()
 def models(json: JsonOption = False) -> None:
     """List the trained models inside the package with their scores."""
-    from ..model import load_model, shipped_models
+    from ..model import bounded_models, load_model, shipped_models
     from ..training.run_folder import read_json
 
     rows = []
-    for name, path in shipped_models().items():
+    for name, path in (*shipped_models().items(), *bounded_models().items()):
         loaded = load_model(path)
         metrics = read_json(path.with_suffix(".metrics.json"))
         rows.append(
@@ -25,6 +25,8 @@ def models(json: JsonOption = False) -> None:
                 **{k: metrics[k] for k in ("rl2_mean", "rl2_std", "psnr_mean", "spectral_error")},
                 "params": loaded.parameters,
                 "train_minutes": loaded.record.get("train_minutes"),
+                "rollouts": metrics["trajectories"],
+                "steps": metrics["steps"],
             }
         )
     if json:
@@ -33,21 +35,21 @@ def models(json: JsonOption = False) -> None:
     if not rows:
         console.print("this installation carries no trained models: train one with splatop train")
         return
-    table = numbers_table("name", "rL2", "PSNR dB", "spectral", "params", "minutes")
+    table = numbers_table("name", "rL2", "tests", "PSNR", "params", "minutes")
     for row in rows:
         table.add_row(
             row["name"],
             f"{row['rl2_mean']:.1e} ± {row['rl2_std']:.0e}",
+            f"{row['rollouts']}x{row['steps']}",
             f"{row['psnr_mean']:.1f}",
-            f"{row['spectral_error']:.1e}",
             f"{row['params']:,}" if row["params"] else "physics",
             f"{row['train_minutes']:.1f}",
         )
     console.print(table)
     console.print(
-        "rL2: relative error, mean and standard deviation over 30 held-out rollouts of 200 steps; "
-        "spectral: error of the energy spectrum; params: of the operator (physics: it did not "
-        "lower the error and was left out); minutes: of training on two CPU cores.\n"
+        "rL2: relative error, mean and deviation over the tests (held-out rollouts x steps); "
+        "PSNR in dB; params: of the operator (physics: a model without one); minutes: of training "
+        "on two CPU cores.\n"
         "To use one: splatop rollout NAME --data FILE --out FILE",
         style="dim",
         highlight=False,

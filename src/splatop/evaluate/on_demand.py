@@ -11,7 +11,7 @@ import numpy as np
 from .._version import __version__
 from ..benchmarks import Benchmark
 from ..data import Trajectories, reference_stepper
-from ..data.generate import check_trajectory
+from ..data.generate import check_trajectory, generate
 from ..data.reference import draw_coefficients, initial_state, trajectory_keys
 from ..errors import SplatopError, check_memory
 from ..stepper import rollout
@@ -68,13 +68,19 @@ class ReferenceTrajectories(Trajectories):
             "equation": benchmark.equation_text,
             "splatop_version": __version__,
         }
-        self._solve = _solver(benchmark, steps)
+        # Between walls and on shapes the reference is that of `generate`, trajectory by trajectory.
+        self._solve = None if benchmark.boundary else _solver(benchmark, steps)
+        if benchmark.boundary:
+            self.domain = benchmark.domain
         self._held: tuple[int, np.ndarray] | None = None
 
     def read(self, trajectory: int, start: int, frames: int) -> np.ndarray:
         """Frames `(frames, C, *N)` of a trajectory, solved when it is first asked for."""
         if self._held is None or self._held[0] != trajectory:
             self._held = None  # freed before the next one is made
+            if self._solve is None:
+                self._held = trajectory, self._generated(trajectory)
+                return self._held[1][start : start + frames]
             with jax.enable_x64(False):
                 varying = {
                     name: jnp.asarray(self.coefficients[name][trajectory])
@@ -83,6 +89,17 @@ class ReferenceTrajectories(Trajectories):
                 key = trajectory_keys(self.seed, self.split, trajectory)[1]
                 self._held = trajectory, np.asarray(self._solve(key, varying))
         return self._held[1][start : start + frames]
+
+    def _generated(self, trajectory: int) -> np.ndarray:
+        (states,) = generate(
+            self.benchmark,
+            split=self.split,
+            trajectories=1,
+            steps=self.frames - 1,
+            seed=self.seed,
+            first=trajectory,
+        ).array
+        return states
 
 
 def _solver(benchmark: Benchmark, steps: int):

@@ -6,7 +6,7 @@ import numpy as np
 
 from ..benchmarks import get_benchmark
 from ..data import Progress
-from ..model import load_model, shipped_models
+from ..model import bounded_models, load_model, shipped_models
 from .evaluation import evaluate
 from .on_demand import ReferenceTrajectories
 from .results import Metrics, load_metrics
@@ -30,7 +30,7 @@ def remeasure(
     name: str, *, trajectories: int | None = None, progress: Progress | None = None
 ) -> Remeasured:
     """A shipped model on the paper's protocol, or on the first few of its trajectories."""
-    path = shipped_models()[name]
+    path = {**shipped_models(), **bounded_models()}[name]
     recorded = load_metrics(path.with_suffix(".metrics.json"))
     tests = ReferenceTrajectories(
         get_benchmark(name), trajectories=trajectories, steps=recorded.steps

@@ -1,6 +1,7 @@
 """A model as a value: what it is, and one file that holds it."""
 
 from .file import SHIPPED as SHIPPED
+from .file import bounded_models as bounded_models
 from .file import coarse_models as coarse_models
 from .file import load_model as load_model
 from .file import model_bytes as model_bytes

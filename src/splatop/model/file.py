@@ -62,6 +62,11 @@ def shipped_models() -> dict[str, Path]:
     return {path.stem: path for path in sorted(SHIPPED.glob("*.safetensors"))}
 
 
+def bounded_models() -> dict[str, Path]:
+    """The models inside the package for boxes with walls and for shapes, by name."""
+    return {path.stem: path for path in sorted((SHIPPED / "bounded").glob("*.safetensors"))}
+
+
 def coarse_models() -> dict[str, Path]:
     """The coarse models inside the package, by name: fast rather than exact."""
     return {path.stem: path for path in sorted((SHIPPED / "coarse").glob("*.safetensors"))}
@@ -73,7 +78,7 @@ def load_model(path: str | Path, *, operator: Callable[..., Field] | None = None
     A surrogate whose operator is of a class without a registered name gets its weights filled into
     `operator`, a module of the same structure.
     """
-    shipped = {**shipped_models(), **coarse_models()}
+    shipped = {**shipped_models(), **bounded_models(), **coarse_models()}
     if not Path(path).exists() and str(path) in shipped:
         path = shipped[str(path)]
     path = Path(path)

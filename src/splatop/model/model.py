@@ -12,7 +12,8 @@ import numpy as np
 from jaxtyping import Array, Float
 
 from ..ensemble import Ensemble, stack
-from ..errors import SplatopError, check_field
+from ..errors import SplatopError, check_field, unknown_name
+from ..grid import Grid
 from ..operators import parameter_count
 from ..physics import Physics
 from ..points import Points
@@ -134,6 +135,47 @@ class Model(eqx.Module):
             u = _jitted_step(self.stepper.carried, u, {**own, **at_step(changing, n)})
             states.append(u)
         return jnp.stack([self.stepper.leave(u, points) for u in states])
+
+    def plot(
+        self,
+        u0: GivenField,
+        *,
+        steps: int,
+        coefficients: Coefficients | None = None,
+        field: str | None = None,
+        ax: Any = None,
+    ) -> Any:
+        """A field `steps` steps after `u0`, on matplotlib axes, which it returns."""
+        from ..notebook import draw_state, new_axes
+
+        name = self.spec.fields[0] if field is None else field
+        if name not in self.spec.fields:
+            raise unknown_name("field", name, self.spec.fields)
+        state = self.rollout(u0, steps=steps, coefficients=coefficients)[-1]
+        shown = np.asarray(state[self.spec.fields.index(name)])
+        at = self.spec.layout
+        if not isinstance(at, Points):
+            at = Grid(shown.shape, self.spec.lengths, self.spec.origin, at)
+        axes = draw_state(new_axes(ax), shown, at)
+        axes.set_title(f"{name} after {steps} steps")
+        return axes
+
+    def _repr_html_(self) -> str:
+        from ..notebook import card
+
+        return card(f"splatop model: {self.spec.kind}", self._about())
+
+    def _about(self) -> dict[str, object]:
+        """What there is to say of it, by name."""
+        summary = self.record.get("summary")
+        return {
+            "equation": self.spec.equation,
+            "fields": ", ".join(self.spec.fields),
+            **{name: float(value) for name, value in self.spec.coefficients.items()},
+            "time step": float(self.spec.dt),
+            "parameters": f"{self.parameters:,}",
+            **({} if summary is None else {"summary": summary}),
+        }
 
     def _checked(self, u: GivenField) -> Array:
         u = jnp.asarray(u)
