@@ -332,6 +332,40 @@ class Fitted:
         run = EvaluatedRun("fit", Path("."), self.model, metrics, dict(self.config), self.history)
         return write_report([run], path, data=test)
 
+    def plot(self, field: str | None = None, ax: Any = None) -> Any:
+        """A field of the first test trajectory and its prediction after at most 50 steps, on
+        matplotlib axes, which it returns; beyond 1D the prediction alone."""
+        from .notebook import draw_state, new_axes
+
+        if not self._foreseeable:
+            raise SplatopError(
+                "expected a model that needs nothing but a state to plot a rollout, got one with "
+                "inputs, time or coefficients of a trajectory: use rollout and plot its frames"
+            )
+        test = self.model.spec.view(self.test)
+        name = test.fields[0] if field is None else field
+        if name not in test.fields:
+            raise unknown_name("field", name, test.fields)
+        channel, steps = test.fields.index(name), min(50, test.frames - 1)
+        frames, axes = test.window(0, 0, steps + 1), new_axes(ax)
+        predicted = np.asarray(self.model.rollout(frames[0], steps=steps))[-1, channel]
+        if predicted.ndim == 1 and isinstance(test.grid, Grid):
+            draw_state(axes, frames[-1, channel], test.grid, color="0.6", lw=3, label="data")
+        draw_state(axes, predicted, test.grid, label="predicted")
+        axes.set_title(f"{name} after {steps} steps, predicted")
+        return axes
+
+    @property
+    def _foreseeable(self) -> bool:
+        spec = self.model.spec
+        return not spec.unknown and not spec.inputs and self.stepper.autonomous
+
+    def _repr_html_(self) -> str:
+        from .notebook import card
+
+        draw = (lambda ax: self.plot(ax=ax)) if self._foreseeable else None
+        return card("splatop surrogate", self.model._about(), draw=draw)
+
     def save(self, path: str | Path) -> Path:
         """Write the model to one file, or into a folder; `splatop.load` reads it."""
         path = Path(path)
