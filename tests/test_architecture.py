@@ -9,7 +9,7 @@ PACKAGE = Path(splatop.__file__).parent
 
 # A room is a module or a folder directly below the package.
 ROOMS = """
-_version errors threads annotations cache precomputed shapes domain grid points derivative
+_version errors threads annotations cache precomputed shapes domain grid points notebook derivative
 spectral signal stepper exponential integrators
 spaces gaussians render encoders jets
 equation etdrk4 physics stability initial walls solver

@@ -47,6 +47,7 @@ def tests():
     return SomeTrajectories(poisoned(reference), range(2)), reference
 
 
+@pytest.mark.slow
 def test_true_coefficients_never_reach_training(model, tmp_path, monkeypatch):
     honest = loaded.generate
     monkeypatch.setattr(loaded, "generate", lambda *a, **k: poisoned(honest(*a, **k)))

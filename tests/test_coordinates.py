@@ -261,6 +261,7 @@ def test_the_commands_show_and_take_the_origin(splatop, tmp_path):
 # --- models --------------------------------------------------------------------------------------
 
 
+@pytest.mark.slow
 def test_a_fit_predicts_as_one_of_the_shifted_equation(fitted):
     u = grown()[:, :, None].astype(np.float32)
     bare = physics_of(u, dt=DT, lengths=(LENGTH,), origin=-1.0)

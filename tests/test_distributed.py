@@ -91,6 +91,7 @@ def test_two_devices_train_like_one(tmp_path, single):
     assert_same_curve(folder, single)
 
 
+@pytest.mark.slow
 def test_a_batch_that_devices_cannot_share_is_refused(tmp_path):
     code, _, err = run(*arguments(tmp_path / "run", batch=3), **TWO_DEVICES)
     assert code == 1

@@ -315,6 +315,7 @@ def test_unet_takes_any_grid(points):
     assert np.isfinite(g.amplitude).all()
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("amplitudes", "scales"), [("solved", BoundedScales()), ("predicted", ClippedScales())]
 )
@@ -346,6 +347,7 @@ def test_unet_is_equivariant_to_whole_strides():
     np.testing.assert_allclose(other.amplitude, rolled, atol=2e-3)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("amplitudes", ["solved", "predicted"])
 def test_unet_learns(amplitudes):
     u = jnp.asarray(random_field(Grid.unit(16, 2), 3), jnp.float32)

@@ -74,6 +74,7 @@ def same_as_alone(
     assert max(np.abs(a - b).max() for a, b in zip(first, second, strict=True)) > 0.05
 
 
+@pytest.mark.slow
 def test_a_member_is_the_model_of_its_seed_trained_alone(tmp_path, together):
     model = load_model(together)
     assert isinstance(model.stepper, Ensemble)
@@ -151,6 +152,7 @@ def test_ablations_reach_every_member():
     assert [m.stepper.coupling for m in changed.members] == ["sequential"] * 3
 
 
+@pytest.mark.slow
 def test_spread_is_measured_and_drawn(tmp_path):
     model = three()
     start = np.asarray(field())

@@ -102,6 +102,7 @@ def within(factor: float, estimated: float, truth: float) -> bool:
     return truth / factor <= estimated <= truth * factor
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("dims", "points", "anchors"), SIZES)
 def test_a_step_is_within_a_quarter_of_what_xla_counts(dims, points, anchors):
     for kind in ("physics", "fno", "surrogate"):

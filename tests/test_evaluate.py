@@ -169,6 +169,7 @@ def test_several_models_share_the_reference_and_keep_their_names(data):
     assert found["good"].rl2_curve == pytest.approx([0.001, 0.001999], abs=1e-5)
 
 
+@pytest.mark.slow
 def test_physics_alone_stands_beside_a_surrogate(data):
     model = surrogate()
     found = evaluate(model, data, steps=3, also=("physics alone", "cost", "representation"))

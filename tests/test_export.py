@@ -79,6 +79,7 @@ def conditioned() -> Model:
     return Model(spec, build_model(spec, conditioning=Conditioning(("v",), [0.3], [0.2])))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("format", ["stablehlo", "saved"])
 def test_runs_without_splatop_and_matches_the_rollout(tmp_path, format):
     model, path = made(), tmp_path / "step.bin"

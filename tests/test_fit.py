@@ -171,6 +171,7 @@ def test_nothing_is_called_held_out_when_all_is_trained_on(tmp_path):
     assert "held-out" not in page
 
 
+@pytest.mark.slow
 def test_the_operator_is_decided_on_data_that_training_has_not_seen():
     """Training damps, the held-out trajectory does not: what is learned does harm there."""
     damped = waves(5, 16)
@@ -203,6 +204,7 @@ def travelling(start):
     return np.fft.irfft(np.fft.rfft(start) * np.exp(-1j * k * V * t), n=POINTS).astype(np.float32)
 
 
+@pytest.mark.slow
 def test_without_its_operators_an_ensemble_is_one_physics(tmp_path):
     found = quick_fit(waves(), **BOX, coefficients={"v": V, "D": D}, settings={"seeds": 2})
     assert (found.model.spec.kind, found.model.spec.members) == ("physics", 1)
@@ -440,6 +442,7 @@ def test_wrong_states_are_refused(physics):
         physics.rollout(np.full((1, POINTS), np.nan, np.float32), 2)
 
 
+@pytest.mark.slow
 def test_coefficients_that_differ_belong_to_a_trajectory():
     slow, fast = waves(4)[:, :7], waves(4, 14)[:, ::2]
     data = np.concatenate([slow[:2], fast[2:]])
@@ -452,6 +455,7 @@ def test_coefficients_that_differ_belong_to_a_trajectory():
     assert np.abs(ahead - data[3, 1:]).max() < 1e-2
 
 
+@pytest.mark.slow
 def test_the_order_of_statements_does_not_matter():
     data = np.concatenate([waves(), -waves()], axis=2)
     text = "dt(b) = -v*dx(b) + D*lap(b); dt(a) = -v*dx(a) + D*lap(a)"

@@ -98,6 +98,7 @@ def test_paper_intervals_hold_the_error_of_the_stencil():
 # --- flow, weak, trajectory ----------------------------------------------------------------------
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("method", ["flow", "weak", "trajectory"])
 def test_clean_frames_give_the_coefficients(method):
     # Exact data: RK4 with substeps is good to 1e-6 of the rate of the fastest mode, the weak
@@ -135,6 +136,7 @@ def test_noise_biases_damping_of_the_flow_but_not_of_the_trajectory():
     assert abs(means["trajectory"]) < 3.5 * deviations["trajectory"]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("level", [0.01, 0.05])
 def test_intervals_cover_the_truth_as_often_as_they_say(level):
     # 120 intervals at 95 %: 114 expected, deviation 2.4; four deviations are 104 (87 %). At the

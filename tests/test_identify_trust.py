@@ -127,6 +127,7 @@ def test_frames_speak_against_a_known_value_that_leaves_little_behind():
     assert identified("burgers", states, known={"nu": 0.1}).trusted
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("noise", [0.0, 0.01])
 def test_a_wrong_time_step_is_seen_by_a_known_term(noise):
     clean = frames_of("burgers", 33)

@@ -128,6 +128,7 @@ def test_a_driven_surrogate_learns_from_its_inputs(tmp_path):
     np.testing.assert_allclose(frames, fitted.rollout(u, 3, inputs={"f": f}), rtol=1e-4, atol=1e-6)
 
 
+@pytest.mark.slow
 def test_from_a_file_to_a_forecast(tmp_path):
     path, run, out = (str(tmp_path / name) for name in ("data.h5", "run", "out.h5"))
     save_trajectories(path, driven())

@@ -358,6 +358,7 @@ def test_forecast_writes_what_the_model_predicts(tmp_path):
         assert written.dt == 0.5
 
 
+@pytest.mark.slow
 @pytest.mark.usefixtures("x64")
 @pytest.mark.parametrize("members", [1, 3])
 def test_a_loaded_model_is_differentiable_as_it_is(tmp_path, members):

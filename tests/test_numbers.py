@@ -54,6 +54,7 @@ def test_numpy_numbers_need_no_warning():
     assert run.returncode == 0, run.stderr[-3000:]
 
 
+@pytest.mark.slow
 def test_fit_takes_them_without_a_warning():
     script = """
 import warnings

@@ -129,6 +129,7 @@ def test_local_against_dense_at_points(anchors, grid):
         assert relative(found[d], truth[d]) < 1e-8, d
 
 
+@pytest.mark.slow
 @cases
 @pytest.mark.usefixtures("x64")
 def test_points_of_the_grid_are_points(anchors, grid):
@@ -179,6 +180,7 @@ def test_fourier_filters_as_dense_then_filter(filter, points):
         assert relative(found[d], truth[d]) < 1e-9, d
 
 
+@pytest.mark.slow
 @pytest.mark.usefixtures("x64")
 def test_higher_derivatives_agree_between_all_three():
     # σ = 0.4 h ± 5 %: the window reaches 9.5 σ. N = 16 A/… resolves the fourth derivative: at the

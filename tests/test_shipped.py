@@ -70,6 +70,7 @@ def test_the_operator_was_left_out_where_the_physics_is_at_rounding():
     assert left == ["burgers2d", "advection_allen_cahn2d"]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", slow_but(QUICK, EXPECTED))
 def test_fresh_trajectories_give_the_recorded_scores(name):
     again = remeasure(name, trajectories=1)
@@ -82,6 +83,7 @@ def test_fresh_trajectories_give_the_recorded_scores(name):
         assert again.found.rl2_mean < 0.01 * fno.rl2[0]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", slow_but(QUICK, EXPECTED))
 def test_automatic_numerics_are_those_that_were_recorded(name):
     """The choice from the training data of today equals the one that the model was trained with,

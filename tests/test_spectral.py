@@ -111,6 +111,7 @@ def test_resampling_is_exact_inside_the_band(source, target):
         np.testing.assert_allclose(resample(u, (target,)), expected, atol=1e-13)
 
 
+@pytest.mark.slow
 @given(st.lists(st.tuples(st.integers(3, 9), st.integers(0, 5)), min_size=1, max_size=3))
 def test_up_and_down_again_is_the_identity(axes):
     # For noise, which has Nyquist modes too. float32: a few roundings of 6e-8 per axis.

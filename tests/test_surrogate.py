@@ -69,6 +69,7 @@ def trained(model: Surrogate) -> Surrogate:
     return eqx.tree_at(lambda m: m.network, model, network)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("coupling", COUPLINGS)
 def test_untrained_composite_is_the_physics_to_the_last_bit(coupling):
     model, u = surrogate(coupling=coupling), smooth_field(0)

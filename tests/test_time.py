@@ -235,6 +235,7 @@ def test_data_without_times_are_refused(tmp_path):
     assert "--t0" in str(done.exception)
 
 
+@pytest.mark.slow
 def test_a_forced_model_from_data_to_forecast():
     """Physics alone, from arrays: the error of 30 frames is that of single precision."""
     data = forced_data(frames=60)

@@ -132,6 +132,7 @@ def test_overrides_that_mean_nothing_are_refused(overrides, message):
         preset("smoke").with_overrides(overrides)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("encoder", ["lattice", "unet"])
 def test_more_anchors_than_points_are_refused_before_anything_is_written(tmp_path, encoder):
     settings = preset("smoke").with_overrides({"encoder": encoder, "anchors": "60"})
@@ -235,6 +236,7 @@ def front(seed: int = 0, points: int = 24) -> jax.Array:
     return jnp.asarray(np.tanh((0.3 - radius) / 0.06)[None], jnp.result_type(float))
 
 
+@pytest.mark.slow
 @pytest.mark.usefixtures("x64")
 @pytest.mark.parametrize("reconstruction", losses.RECONSTRUCTIONS)
 def test_variable_projection_gradient_matches_finite_differences(monkeypatch, reconstruction):
@@ -285,6 +287,7 @@ def test_many_amplitudes_have_the_loss_and_gradient_of_few(monkeypatch):
     assert np.linalg.norm(others - slopes) < 1e-3 * np.linalg.norm(slopes)
 
 
+@pytest.mark.slow
 def test_observed_reconstruction_is_equation_nine():
     encoder = small_unet(amplitudes="predicted")
     u = 3.0 * front() + 5.0
@@ -527,6 +530,7 @@ def test_composite_beats_fno_and_is_no_worse_than_complete_physics(tmp_path):
     assert physics < 1e-2
 
 
+@pytest.mark.slow
 def test_composite_learns_the_term_that_is_missing(tmp_path):
     problem = Problem(benchmark="burgers2d")
     model = train(tmp_path / "run", problem, tiny(drop_terms="diffusion"))

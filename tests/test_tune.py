@@ -33,6 +33,7 @@ def sample(points: int, band: int, seed: int) -> np.ndarray:
     return np.stack([random_field(grid, band, seed=seed + i) for i in range(3)])
 
 
+@pytest.mark.slow
 @settings(max_examples=3, deadline=None, phases=[Phase.explicit, Phase.reuse, Phase.generate])
 @given(
     text=st.sampled_from(sorted(EQUATIONS)),
@@ -113,6 +114,7 @@ def test_a_wider_spectrum_gets_a_wider_band_and_more_gaussians():
     assert many.numerics.anchors > few.numerics.anchors
 
 
+@pytest.mark.slow
 def test_reasons_name_what_was_chosen():
     equation = parse_equation("dt(u) = -v*dx(u)", dims=2)
     tuned = choose_numerics(equation, {"v": 0.1}, sample(32, 4, 0), lengths=(1.0, 1.0), dt=1.0)

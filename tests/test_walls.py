@@ -70,6 +70,7 @@ def test_chosen_numerics_follow_an_analytic_solution(layout):
     assert wrong < 1e-5  # a few rounding errors of float32, eleven times over
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("integrator", [RK4(8), ETDRK4(1)])
 def test_both_integrators_agree_and_are_differentiable(integrator):
     data = heat_frames(("ends", "ends"))
