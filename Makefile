@@ -15,10 +15,13 @@ demo: $(READY)
 	$(BIN)/splatop demo --out demo
 
 # The report is tested in a real browser where one is, or can be installed; else those tests say so.
-browser:
+browser: $(READY)
 	@command -v chromium >/dev/null || command -v google-chrome >/dev/null || \
 	(apt-get update -qq && apt-get install -y -qq chromium) >/dev/null 2>&1 || \
 	echo "no Chromium: the report's browser tests are skipped"
+	@test -e .venv/axe/node_modules/axe-core/axe.min.js || \
+	npm install --silent --no-fund --no-audit --prefix .venv/axe axe-core@4 >/dev/null 2>&1 || \
+	echo "no npm: the report is not checked for accessibility by axe-core"
 
 # Two files at a time: most of a test is compilation, which uses one core.
 test: $(READY) browser

@@ -6,6 +6,7 @@ import json
 import math
 import re
 import shutil
+import sys
 import xml.etree.ElementTree as ElementTree
 import zlib
 from dataclasses import replace
@@ -48,6 +49,7 @@ from splatop.surrogate import Surrogate
 
 HOSTILE = "<script>alert(1)</script>"
 IMAGE = "<img src=x onerror=alert(1)>"
+AXE = Path(sys.prefix) / "axe" / "node_modules" / "axe-core" / "axe.min.js"
 STEPS, POINTS = 8, 24
 
 
@@ -783,6 +785,34 @@ def test_the_page_loads_nothing_and_fits_a_laptop(page, comparison):
     page.resize(1366, 768, dark=True)
     assert page.evaluate("getComputedStyle(document.body).backgroundColor") != light
     page.resize(1366, 768)
+
+
+def test_the_page_fits_a_phone(page, comparison):
+    page.resize(390, 844)
+    ready(page, comparison)
+    try:
+        assert page.evaluate("document.documentElement.scrollWidth") <= 390
+        assert page.evaluate("document.querySelector('#play').offsetHeight") >= 24
+    finally:
+        page.resize(1366, 768)
+
+
+@pytest.mark.parametrize(("width", "dark"), [(1366, False), (390, True)])
+def test_axe_finds_nothing_serious(page, comparison, width, dark):
+    """Labels, roles, contrast, order: the rules of axe-core, which the Makefile installs by npm."""
+    if not AXE.exists():
+        pytest.skip("axe-core is not installed: make browser")
+    page.resize(width, 844, dark=dark)
+    ready(page, comparison)
+    try:
+        page.evaluate(AXE.read_text() + "; true")
+        found = page.evaluate(
+            "axe.run().then((r) => r.violations.filter((v) => ['serious', 'critical'].includes("
+            "v.impact)).map((v) => [v.id, v.help, v.nodes.slice(0, 3).map((n) => n.html)]))"
+        )
+    finally:
+        page.resize(1366, 768)
+    assert found == []
 
 
 def contrast(first: str, second: str) -> float:

@@ -14,7 +14,7 @@ from ..model import ModelSpec
 from .charts import Line, chart, legend
 from .evaluated import EvaluatedRun
 from .learned import Learned
-from .markup import Child, Html, tag
+from .markup import Child, Html, tag, wide
 from .mathml import mathml
 from .pictures import DIVERGING, field_picture
 from .playback import Playback
@@ -35,7 +35,7 @@ def equation_section(spec: ModelSpec) -> Html:
     return section(
         "equation",
         "Equation",
-        tag("div", *formulas, class_="formula") if formulas else None,
+        wide(*formulas, label="Equation", class_="formula") if formulas else None,
         tag("p", tag("code", spec.equation), class_="source"),
         tag("p", "Coefficients: " + "; ".join(known) + ".") if known else None,
         _dropped(spec, equation),
@@ -52,7 +52,7 @@ def _dropped(spec: ModelSpec, equation: Equation | None) -> Html | None:
     return tag(
         "div",
         tag("p", f"The physics was not told of: {', '.join(spec.dropped_terms)}. It knows"),
-        tag("div", *(mathml(line) for line in lines), class_="formula"),
+        wide(*(mathml(line) for line in lines), label="What the physics knows", class_="formula"),
     )
 
 
@@ -79,14 +79,13 @@ def coefficients_section(runs: Sequence[EvaluatedRun], playback: Playback | None
     return section(
         "coefficients",
         "Identified coefficients",
-        tag(
-            "div",
+        wide(
             tag(
                 "table",
                 tag("thead", tag("tr", *(tag("th", name, scope="col") for name in head))),
                 tag("tbody", *(row[0](with_interval) for row in rows)),
             ),
-            class_="scroll",
+            label="Identified coefficients",
         ),
         tag(
             "p",
@@ -243,7 +242,9 @@ def _settings(run: EvaluatedRun, *, named: bool) -> Html:
         "conditioned on coefficients": spec.conditioned or None,
         "parameters": run.model.parameters,
     }
-    training = {k: v for k, v in record.items() if not isinstance(v, list | dict)}
+    training = {  # the summary stands at the top of the page
+        k: v for k, v in record.items() if not isinstance(v, list | dict) and k != "summary"
+    }
     tables: list[tuple[str, Mapping[str, Any]]] = [
         ("Model", model),
         ("Parts of your own", own_parts(describe(run.model.stepper, strict=False))),

@@ -31,6 +31,11 @@ def tag(name: str, *children: Child, **attributes: object) -> Html:
     return Html(f"<{name}{written}>{join(children)}</{name}>")
 
 
+def wide(*children: Child, label: str, class_: str = "scroll") -> Html:
+    """What may be wider than the page: it scrolls by itself, also with the keyboard."""
+    return tag("div", *children, class_=class_, role="region", aria_label=label, tabindex=0)
+
+
 def join(children: Any, separator: str = "") -> Html:
     """Children one after the other, None left out."""
     return Html(separator.join(text(child) for child in children if child is not None))

@@ -8,7 +8,7 @@ from ..evaluate.published import PublishedRollout
 from ..evaluate.results import Metrics, divergence_text
 from ..evaluate.written import percent, typeset
 from .evaluated import Entry, EvaluatedRun
-from .markup import Child, Html, tag
+from .markup import Child, Html, tag, wide
 from .sections import section
 from .words import Verdict
 
@@ -175,7 +175,7 @@ def comparison_section(shown: Sequence[Entry], published: Sequence[PublishedRoll
     return section(
         "numbers",
         "In numbers",
-        tag("div", tag("table", tag("thead", head), tag("tbody", *rows)), class_="scroll"),
+        wide(tag("table", tag("thead", head), tag("tbody", *rows)), label="In numbers"),
         tag(
             "p",
             "rL2 is the relative L2 error over all fields together, averaged over steps and then "

@@ -179,7 +179,7 @@ def _said(best: _Trial, formula: Discovered | None, learned: Learned | None) -> 
     if best.what == "formula" and formula is not None:
         terms = " + ".join(
             f"{term.coefficient:.4g} {term.text}" for term in formula.terms if term.name is None
-        )
+        ).replace("+ -", "- ")
         trust = "" if formula.trusted else " (not trusted: see `splatop discover`)"
         return f"the missing term is {terms}{trust}"
     if best.what == "learned" and learned is not None:
