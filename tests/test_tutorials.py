@@ -90,4 +90,6 @@ def test_every_way_in_has_a_tutorial():
         "missing_term",
         "own_operator",
         "inside_jax",
+        "walls",
+        "sensors",
     }

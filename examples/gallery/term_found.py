@@ -22,6 +22,6 @@ noisy = frames + 0.01 * frames.std() * np.random.default_rng(0).standard_normal(
 discovered = splatop.discover(noisy, "dt(u) = ?", dt=0.2, lengths=60.0)
 print(discovered)
 
-found = {term.term: term.coefficient for term in discovered.terms}
+found = {term.text: term.coefficient for term in discovered.terms}
 error = max(abs(abs(term.coefficient) - 1) for term in discovered.terms)
 pictures = {"the data: space and time, 1 % noise": noisy[:, 0].T}

@@ -1,0 +1,92 @@
+"""Write the measured block of docs/which_tool.md from what other commands measured beside peers.
+
+python tools/which_tool.py
+"""
+
+import json
+from pathlib import Path
+
+from splatop.evaluate.written import plain
+
+ROOT = Path(__file__).resolve().parent.parent
+RESULTS, PAGE = ROOT / "results", ROOT / "docs" / "which_tool.md"
+BEGIN, END = "<!-- peers: written by tools/which_tool.py -->", "<!-- end of peers -->"
+
+
+def rows() -> list[tuple[str, str, str, str]]:
+    """The job, the peer and its figure, ours, and the command that measured both in one run."""
+    return [*_identification(), *_network(), *_stiff()]
+
+
+def _identification() -> list[tuple[str, str, str, str]]:
+    found = []
+    for name in ("burgers", "kdv", "ks", "nls"):
+        path = RESULTS / "identification" / f"{name}.json"
+        if not path.exists():
+            continue
+        held = json.loads(path.read_text())
+        ours = _mean_error([row["errors"] for row in held["rows"] if row["noise"] == 0.01])
+        peer = _mean_error([row["errors"] for row in held["peers"] if row["noise"] == 0.01])
+        if ours and peer:
+            found.append(
+                (
+                    f"coefficients of {name} at 1 % noise, known terms: largest mean error",
+                    f"PySINDy, weak form: {percent(peer)}",
+                    percent(ours),
+                    "`tools/identification.py study`",
+                )
+            )
+    return found
+
+
+def _mean_error(draws: list[dict]) -> float | None:
+    if not draws:
+        return None
+    return max(sum(draw[name] for draw in draws) / len(draws) for name in draws[0])
+
+
+def percent(value: float) -> str:
+    return f"{plain(100 * value, 2)} %"
+
+
+def _network() -> list[tuple[str, str, str, str]]:
+    held = json.loads((RESULTS / "bench.json").read_text())
+    times = held["fno_step_speedup"]
+    return [
+        (
+            "one step of the same FNO at 160², time",
+            "pdequinox: 1",
+            plain(1 / times, 2),
+            "`splatop bench`",
+        )
+    ]
+
+
+def _stiff() -> list[tuple[str, str, str, str]]:
+    path = RESULTS / "stiff.json"
+    if not path.exists():
+        return []
+    held = json.loads(path.read_text())
+    titles = {"kuramoto_sivashinsky": "KS", "gray_scott": "Gray-Scott", "kdv": "KdV"}
+    return [
+        (
+            f"{title}, one frame at the same error, time",
+            "exponax, its best grid and step: 1",
+            plain(held[key], 2),
+            "`splatop bench --only stiff`",
+        )
+        for name, title in titles.items()
+        if isinstance(held.get(key := f"stiff_{name}_over_exponax"), float)
+    ]
+
+
+def main() -> None:
+    lines = ["| job | the peer | splatop | measured by |", "| --- | --- | --- | --- |"]
+    lines += ["| " + " | ".join(row) + " |" for row in rows()]
+    text = PAGE.read_text()
+    head, tail = text.split(BEGIN)[0], text.split(END)[1]
+    PAGE.write_text(f"{head}{BEGIN}\n" + "\n".join(lines) + f"\n{END}{tail}")
+
+
+if __name__ == "__main__":
+    main()
