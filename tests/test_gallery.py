@@ -1,14 +1,10 @@
 """The gallery's scripts run at a reduced size, and its pages are those of its results."""
 
 import json
-import sys
-from pathlib import Path
 
 import numpy as np
 import pytest
 
-ROOT = Path(__file__).parent.parent
-sys.path.insert(0, str(ROOT / "tools"))
 import gallery
 
 # What makes a script quick, and what its error must stay below there.

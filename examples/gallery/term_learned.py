@@ -23,7 +23,7 @@ surrogate = splatop.fit(
     "dt(u) = D*d2x(u) + ?(u)",
     coefficients={"D": 0.002},
     dt=0.05,
-    lengths=1.0,
+    lengths=(1.0,),
     preset="smoke",
 )
 predicted = surrogate.rollout(data[-1, 0], STEPS)
