@@ -120,7 +120,7 @@ class Model(eqx.Module):
         return _jitted_step(self.stepper, self._checked(u), self.complete(coefficients))
 
     def rollout(
-        self, u0: GivenField, *, steps: int, coefficients: Coefficients | None = None
+        self, u0: GivenField, steps: int, *, coefficients: Coefficients | None = None
     ) -> Float[Array, "T C *N"]:
         """The `steps` states that follow `u0`."""
         if steps < 1:
