@@ -45,7 +45,7 @@ from .operators.harmonic import HarmonicBlock, HarmonicOperator
 from .physics import EmbeddedPhysics
 from .points import Points
 from .render import DenseRenderer, FourierRenderer, LocalRenderer
-from .shapes.shape import KINDS
+from .shapes.combinations import KINDS
 from .spaces import BoxSpace, ShapeSpace
 from .spectral import BoxFilter, PassThrough, SharpFilter, SmoothFilter
 from .surrogate import Inputs, ScaledOperator, Surrogate
