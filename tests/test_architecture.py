@@ -14,7 +14,8 @@ spectral signal stepper exponential integrators
 spaces gaussians render encoders jets
 equation etdrk4 physics stability initial walls solver
 benchmarks data identify discover operators surrogate coarse ensemble registry description numerics
-tune model export estimate training evaluate assimilate report reproduce fit_arguments fitted
+tune model export estimate training evaluate assimilate report reproduce
+fit_arguments predicting fitted fitting
 bench cli
 __main__
 """.split()  # noqa: SIM905

@@ -45,7 +45,7 @@ if TYPE_CHECKING:  # what type checkers and editors read; `_HOMES` is what Pytho
     from .errors import SplatopError as SplatopError
     from .export import export_model as export_model
     from .fitted import Fitted as Fitted
-    from .fitted import fit as fit
+    from .fitting import fit as fit
     from .gaussians import Gaussians as Gaussians
     from .grid import Grid as Grid
     from .identify import identify as identify
@@ -100,7 +100,8 @@ _HOMES = {
     "equation": "Equation parse_equation Term",
     "errors": "SplatopError",
     "export": "export_model",
-    "fitted": "Fitted fit",
+    "fitted": "Fitted",
+    "fitting": "fit",
     "gaussians": "Gaussians",
     "grid": "Grid",
     "identify": "identify",
