@@ -34,10 +34,11 @@ from .equation import (
 )
 from .equation import expression as _expression
 from .errors import SplatopError, unknown_name
+from .finite_differences import FiniteDifferenceJets
 from .gaussians import BoundedScales, ClippedScales
 from .grid import Grid
 from .integrators import ETDRK4, RK4
-from .jets import FiniteDifferenceJets, SpectralJets, SplatJets
+from .jets import SpectralJets, SplatJets
 from .operators import FNO, Conditioning, OperatorStepper
 from .operators.convolutions import Convolutions
 from .operators.fno import FiLM, FourierBlock

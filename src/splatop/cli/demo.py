@@ -153,7 +153,7 @@ def _trained(
 ) -> Model:
     from ..model import load_model
     from ..training import Problem, preset, train
-    from .train import TrainingProgress
+    from .progress import TrainingProgress
 
     if (folder / "model.safetensors").exists():
         _say(f"trained before, in {folder}")
