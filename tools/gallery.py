@@ -4,7 +4,8 @@
     python tools/gallery.py pages                # docs/gallery/*.md from these
 
 A script leaves behind `error`, and what is to be shown: `film` (title to frames `(T, X, Y)`), `pictures`
-(title to a field), `scattered` (points and values at them) or `curves`; `found` is what it prints.
+(title to a field), `scattered` (points and values at them) or `curves` with the names of their `axes`; `found` is
+what it tells.
 """
 
 import argparse
@@ -35,7 +36,7 @@ WHAT = {  # what `error` is, where it is not the relative L2 error at the last f
     "sensors": "relative L2 error of the forecast, fifty frames ahead",
     "placement": "expected spread that the sensors leave, of the one before",
     "term_found": "largest error of a coefficient",
-    "coarse": "relative L2 error after 50 frames of chaos",
+    "coarse": "relative L2 error after 48 frames of chaos",
     "long_run": "root mean square deviation of the amplitudes of twenty modes",
 }
 MOST_BYTES, FILM_FRAMES = 500_000, 24
@@ -104,7 +105,7 @@ def draw(left: dict, path: Path) -> None:
             path, save_all=True, append_images=frames[1:], duration=120, loop=0, optimize=True
         )
     elif "curves" in left:
-        _curves(left["curves"]).savefig(path, dpi=80)
+        _curves(left["curves"], left["axes"]).savefig(path, dpi=80)
     elif "scattered" in left:
         _scattered(dict(left["scattered"])).savefig(path, dpi=80)
     else:
@@ -118,16 +119,21 @@ def draw(left: dict, path: Path) -> None:
 
 def _panels(fields: dict, marks: np.ndarray | None = None) -> plt.Figure:
     figure, axes = plt.subplots(
-        1, len(fields), figsize=(3.4 * len(fields), 3.1), layout="constrained", squeeze=False
+        1,
+        len(fields),
+        figsize=(max(5.0, 3.4 * len(fields)), 3.1),
+        layout="constrained",
+        squeeze=False,
     )
     limit = max(
         np.nanmax(np.abs(f)) for title, f in fields.items() if not title.startswith("error")
     )
     for axis, (title, field) in zip(axes[0], fields.items(), strict=True):
         own = np.nanmax(np.abs(field)) if title.startswith("error") else limit
+        positive = np.nanmin(field) >= 0
         image = axis.imshow(
-            np.asarray(field).T, origin="lower", cmap="RdBu_r", vmin=-own, vmax=own,
-            extent=(0, 1, 0, 1), aspect=_aspect(field),
+            np.asarray(field).T, origin="lower", cmap="Reds" if positive else "RdBu_r",
+            vmin=0 if positive else -own, vmax=own, extent=(0, 1, 0, 1), aspect=_aspect(field),
         )  # fmt: skip
         axis.set(title=title, xticks=[], yticks=[])
         if marks is not None:
@@ -159,10 +165,12 @@ def _film(fields: dict) -> list[Image.Image]:
             )  # fmt: skip
             axis.set(title=f"{title}, frame {t + 1}", xticks=[], yticks=[])
         figure.canvas.draw()
-        picture = Image.fromarray(np.asarray(figure.canvas.buffer_rgba())[..., :3])
-        frames.append(picture.quantize(64))
+        frames.append(Image.fromarray(np.asarray(figure.canvas.buffer_rgba())[..., :3]))
         plt.close(figure)
-    return frames
+    # One palette for all: that of the first, the middle and the last frame above each other.
+    some = [frames[0], frames[len(frames) // 2], frames[-1]]
+    palette = Image.fromarray(np.concatenate([np.asarray(f) for f in some])).quantize(96)
+    return [frame.quantize(palette=palette, dither=Image.Dither.NONE) for frame in frames]
 
 
 def _scattered(values: dict) -> plt.Figure:
@@ -178,11 +186,15 @@ def _scattered(values: dict) -> plt.Figure:
     return figure
 
 
-def _curves(curves: dict) -> plt.Figure:
+def _curves(curves: dict, names: tuple[str, str]) -> plt.Figure:
+    """Values by their number, on a log axis, or pairs of both coordinates."""
     figure, axis = plt.subplots(figsize=(6, 3.4), layout="constrained")
     for (title, values), style in zip(curves.items(), ("k-", "C3--"), strict=True):
-        axis.semilogy(np.arange(1, len(values) + 1), values, style, label=title)
-    axis.set(xlabel="mode", ylabel="mean energy")
+        if isinstance(values, tuple):
+            axis.plot(*values, style, label=title)
+        else:
+            axis.semilogy(np.arange(1, len(values) + 1), values, style, label=title)
+    axis.set(xlabel=names[0], ylabel=names[1])
     axis.legend(frameon=False)
     return figure
 

@@ -28,3 +28,4 @@ energy = [np.mean(np.abs(np.fft.rfft(u[:, 0])) ** 2, axis=0)[1:40] for u in (tru
 found = {"standard deviation": predicted.std(), "of the reference": truth.std()}
 error = np.sqrt(np.mean((np.sqrt(energy[1] / energy[0])[:20] - 1) ** 2))
 curves = {"reference": energy[0], "splatop, 10,000 steps": energy[1]}
+axes = ("mode", "mean energy")

@@ -24,4 +24,4 @@ print(discovered)
 
 found = {term.text: term.coefficient for term in discovered.terms}
 error = max(abs(abs(term.coefficient) - 1) for term in discovered.terms)
-pictures = {"the data: space and time, 1 % noise": noisy[:, 0].T}
+pictures = {"the data: space and time, 1 % noise": noisy[:, 0]}
