@@ -100,10 +100,6 @@ class CoarseProblem(Loaded):
     def deciding(self, points: int) -> Trajectories:
         return self._seen(self.fine.deciding(FULL))
 
-    def unseen_fine(self) -> Trajectories:
-        """What decides, on the grid of the data."""
-        return self.fine.deciding(FULL)
-
     def reported(self) -> Trajectories:
         return self._reported
 

@@ -65,7 +65,7 @@ def train_refiner(session: Session) -> Refiner | None:
     )
     session.say(f"stage 3: a guess of scales beyond {' x '.join(map(str, coarse))} points")
     refiner = session.run(stage, refiner)
-    unseen = _spread_frames(loaded.unseen_fine())
+    unseen = _spread_frames(loaded.deciding(FULL).observed)
     mute = jax.tree.map(lambda a: 0 * a if eqx.is_inexact_array(a) else a, refiner.network)
     silent = eqx.tree_at(lambda r: r.network, refiner, mute)
     measure = eqx.filter_jit(refinement_loss)
