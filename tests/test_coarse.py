@@ -23,6 +23,7 @@ from splatop.coarse import (
 )
 from splatop.coarse.chaos import horizon, long_run
 from splatop.data import ArrayTrajectories, save_trajectories
+from splatop.ensemble import Ensemble, stack
 from splatop.equation import parse_equation
 from splatop.errors import SplatopError
 from splatop.grid import Grid
@@ -142,12 +143,23 @@ def test_a_rollout_stays_in_the_coarse_space_and_decays_as_it_must():
         np.testing.assert_allclose(frames[n - 1], waves(at(FINE), decayed), atol=2e-5)
 
 
-@pytest.mark.parametrize("stays", [False, True])
+def coarse_ensemble():
+    """Two members whose corrections differ in size."""
+    several = [surrogate(confined=True), surrogate(confined=True)]
+    several[1] = eqx.tree_at(lambda s: s.scale, several[1], 0.3 * jnp.ones(1))
+    return Ensemble(stack([CoarseStepper(one, (COARSE,)) for one in several]), 2)
+
+
+@pytest.mark.parametrize("stays", [False, True, "ensemble"])
 def test_steps_one_by_one_are_the_rollout(stays):
-    stepper = CoarseStepper(surrogate(confined=True), (COARSE,), stays)
+    stepper = CoarseStepper(surrogate(confined=True), (COARSE,), stays is True)
+    if stays == "ensemble":
+        stepper = coarse_ensemble()
+        assert stepper.carried is not stepper
+        assert isinstance(stepper.physics_alone, CoarseStepper)
     u = jnp.asarray(waves(at(FINE), LOW + HIGH), jnp.float32)
     frames = eqx.filter_jit(rollout)(stepper, u, {"D": 0.02}, steps=4)
-    assert frames.shape == (4, 1, COARSE if stays else FINE)
+    assert frames.shape == (4, 1, COARSE if stays is True else FINE)
     unrolled = eqx.filter_jit(rollout)(stepper, u, {"D": 0.02}, steps=4, loop=False)
     for n in range(4):
         u = advanced(stepper, u)
