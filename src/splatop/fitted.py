@@ -16,6 +16,7 @@ from .data import ArrayTrajectories, Trajectories, split
 from .data.complex_fields import as_parts, as_whole
 from .data.held import as_trajectories, clock_unit, is_labelled, state_time
 from .data.inputs import check_cover
+from .discover.symmetry import symmetry_names
 from .encoders import Encoder
 from .equation import Equation
 from .equation.text import check_number
@@ -67,6 +68,7 @@ def fit(
     times: Sequence[float] | np.ndarray | None = None,
     inputs: Sequence[str] | None = None,
     drop_terms: Sequence[str] = (),
+    symmetry: str | Sequence[str] = (),
     coarse: int | None = None,
     stride: int = 1,
     grid: str = "given",
@@ -86,7 +88,7 @@ def fit(
     is theirs, the names of the `fields`; or xarray with named dimensions and coordinates; or
     trajectories, or a file of them. `equation` is text, or the name of a benchmark or example.
     `coefficients` are those known, the others are identified; `drop_terms` are terms that the
-    physics shall not know.
+    physics shall not know. A term found for `?` respects each `symmetry`, as in `discover`.
 
     Complex arrays are those of complex fields: `psi` becomes the real fields `psi_re` and `psi_im`,
     and the equation may be written for either. An equation with `t` in it needs the time `t0` of
@@ -140,6 +142,7 @@ def fit(
         coefficients=known,
         hold_out=hold_out,
         terms=described_terms(equation, trajectories.grid.dims),
+        symmetry=symmetry_names(symmetry),
     )
     chosen = settings_of(
         preset, settings or {}, coarse={"factor": coarse, "stride": stride, "answers": grid}

@@ -37,7 +37,8 @@ CoarseOption = Annotated[
 ]
 
 
-def _problem(benchmark, data, equation, coefficients, *, reading, hold_out=None):
+def _problem(benchmark, data, equation, coefficients, *, reading, hold_out=None, symmetry=None):
+    from ..discover.symmetry import symmetry_names
     from ..equation import parse_coefficients
     from ..training import Problem
 
@@ -48,6 +49,7 @@ def _problem(benchmark, data, equation, coefficients, *, reading, hold_out=None)
         equation_text=equation,
         coefficients=parse_coefficients(coefficients) if coefficients else {},
         hold_out=hold_out,
+        symmetry=symmetry_names(symmetry or ""),
     )
 
 
@@ -158,6 +160,10 @@ def train(
             "in five, and of fewer than five the last fifth in time."
         ),
     ] = None,
+    symmetry: Annotated[
+        str | None,
+        typer.Option(help="What a term found for ? must respect, as for `splatop discover`."),
+    ] = None,
     preset: Annotated[str, typer.Option(help="paper, fast or smoke.")] = "fast",
     model: Annotated[str, typer.Option(help="surrogate, physics, fno, unet or resnet.")] = (
         "surrogate"
@@ -204,6 +210,7 @@ def train(
         coefficients,
         hold_out=hold_out,
         reading=reading,
+        symmetry=symmetry,
     )
     chosen = training.preset(preset, benchmark)
     factor = _factor(coarse)

@@ -21,6 +21,7 @@ from .overview import comparison_section, header, page_title, verdict_section
 from .playback import Playback, play
 from .player import isosurface_section, player_data, player_section
 from .sections import Charts, error_section, loss_section, section, spectrum_section
+from .unknown import unknown_section
 from .words import Verdict, verdict
 
 Say = Callable[[str], None]
@@ -34,6 +35,7 @@ _LINKS = (
     ("rollout", "Error and spectra"),
     ("numbers", "Numbers"),
     ("equation", "Equation"),
+    ("unknown", "What ? stands for"),
     ("coefficients", "Coefficients"),
     ("learned", "Missing terms"),
     ("training", "Training"),
@@ -82,6 +84,7 @@ def write_report(
         _curves(charts, shown, found[0]),
         comparison_section(shown, list(published.values())),
         equation_section(found[0].model.spec),
+        unknown_section(charts, found),
         coefficients_section(found, playback),
         _learned(charts, found, playback),
         loss_section(charts, found),
