@@ -82,7 +82,7 @@ BENCHMARK_TERMS = {
     "burgers2d": "diffusion",
     "advection_diffusion2d": "diffusion",
 }
-BENCHMARK_STEPS, BENCHMARK_POINTS = 50, 64
+STEPS, POINTS = 50, 64
 
 
 def rows() -> tuple[str, ...]:
@@ -115,9 +115,10 @@ def case(name: str) -> Case:
     else:
         benchmark = get_benchmark(first)
         whole, given = benchmark.equation, benchmark.typical_coefficients()
-        size = {"steps": BENCHMARK_STEPS, "points": BENCHMARK_POINTS}
-        training = generate(benchmark, trajectories=TRAIN, **size)
-        test = generate(benchmark, split="test", trajectories=TEST, **size)
+        training, test = (
+            generate(benchmark, split=part, trajectories=n, steps=STEPS, points=POINTS)
+            for part, n in (("train", TRAIN), ("test", TEST))
+        )
     known = format_equation(whole.without(term), dims=training.grid.dims)
     asked = "; ".join(f"{line} + ?" for line in known.split("; "))
     question = format_partial(parse_partial_equation(asked, dims=training.grid.dims))

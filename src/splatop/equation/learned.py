@@ -88,6 +88,7 @@ class LearnedTerm(Term):
         """Of the units, in units of `size`."""
         last = self.network.layers[-1]
         own = [] if self.direct is None else [self.direct]
+        assert last.bias is not None
         return jnp.concatenate([last.weight, last.bias[:, None], *own], axis=1)
 
     def with_weights(self, weights: Float[Array, "O U"]) -> "LearnedTerm":

@@ -1,6 +1,8 @@
 """A learned term over the range of the data that it was learned from, as numbers to draw."""
 
+from collections.abc import Mapping
 from dataclasses import dataclass
+from typing import Any
 
 import jax.numpy as jnp
 import numpy as np
@@ -58,13 +60,13 @@ def shown_as(term: LearnedTerm) -> tuple[str, ...]:
     )
 
 
-def sampled_term(model: Model) -> tuple[LearnedTerm, tuple[str, ...], np.ndarray]:
-    """The term, the names of its arguments, and values `(n, F)` that these have in the data."""
-    term = learned_term(model)
-    about = (model.record.get("unknown") or {}).get("learned")
-    if term is None or not about:
+def sampled_arguments(found: Mapping[str, Any]) -> tuple[tuple[str, ...], np.ndarray]:
+    """The names of its arguments, and values `(n, F)` that these have in the data, from the record
+    of what was found for `?`."""
+    about = found.get("learned")
+    if not about:
         raise SplatopError("expected a model with a learned term, got one without: train with ?")
-    return term, tuple(about["arguments"]), np.asarray(about["samples"], np.float64)
+    return tuple(about["arguments"]), np.asarray(about["samples"], np.float64)
 
 
 def curves(term: LearnedTerm, names: tuple[str, ...], samples: np.ndarray) -> list[Curve]:

@@ -3,11 +3,11 @@
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+from ..equation import LearnedTerm
 from ..evaluate.written import percent, typeset
-from ..model import Model
 from .charts import Line, Span, chart, legend
 from .evaluated import EvaluatedRun
-from .learned_term import Curve, Map, curves, learned_term, sampled_term, shown_as, term_map
+from .learned_term import Curve, Map, curves, learned_term, sampled_arguments, shown_as, term_map
 from .markup import Child, Html, tag
 from .pictures import SEQUENTIAL, field_picture
 from .sections import Charts, section
@@ -33,14 +33,17 @@ def unknown_section(charts: Charts, runs: Sequence[EvaluatedRun]) -> Html | None
             tag(
                 "div",
                 tag("h3", run.label) if len(asked) > 1 else None,
-                *_about(charts, run.model, found, position),
+                *answer(charts, found, learned_term(run.model), position),
             )
             for position, (run, found) in enumerate(asked)
         ),
     )
 
 
-def _about(charts: Charts, model: Model, found: Mapping[str, Any], position: int) -> list[Child]:
+def answer(
+    charts: Charts, found: Mapping[str, Any], term: LearnedTerm | None, position: int = 0
+) -> list[Child]:
+    """What the record of a run says was found, and a picture of the term that was learned."""
     said = str(found.get("said", ""))
     parts: list[Child] = [
         tag("p", f"{said[:1].upper()}{said[1:]}.", class_="headline"),
@@ -48,8 +51,8 @@ def _about(charts: Charts, model: Model, found: Mapping[str, Any], position: int
         _trials(found),
         _formula(found.get("formula") or {}) if found.get("kept") == "formula" else None,
     ]
-    if found.get("kept") == "learned" and learned_term(model) is not None:
-        parts += [_picture(charts, model, position), _offer(found.get("distilled"))]
+    if found.get("kept") == "learned" and term is not None:
+        parts += [_picture(charts, found, term, position), _offer(found.get("distilled"))]
     return parts
 
 
@@ -114,8 +117,8 @@ def _offer(distilled: Mapping[str, Any] | None) -> Html | None:
     return tag("p", "Within its own error it is ", tag("code", str(distilled["text"])), ".")
 
 
-def _picture(charts: Charts, model: Model, position: int) -> Html:
-    term, names, samples = sampled_term(model)
+def _picture(charts: Charts, found: Mapping[str, Any], term: LearnedTerm, position: int) -> Html:
+    names, samples = sampled_arguments(found)
     labels = shown_as(term)
     if len(names) == 2:
         return _maps(term_map(term, names, samples), labels)

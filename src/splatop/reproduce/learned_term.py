@@ -3,8 +3,17 @@
 import numpy as np
 from matplotlib.figure import Figure
 
+from ..errors import SplatopError
 from ..model import Model
-from ..report.learned_term import Curve, Map, curves, sampled_term, shown_as, term_map
+from ..report.learned_term import (
+    Curve,
+    Map,
+    curves,
+    learned_term,
+    sampled_arguments,
+    shown_as,
+    term_map,
+)
 from .plots import styled
 
 _SHADE = "0.85"
@@ -15,7 +24,10 @@ _COLUMNS = 4
 def draw_learned(model: Model) -> Figure:
     """A curve for one argument, a map for two, partial dependence for more; grey is where there
     were no data."""
-    term, names, samples = sampled_term(model)
+    term = learned_term(model)
+    if term is None:
+        raise SplatopError("expected a model with a learned term, got one without: train with ?")
+    names, samples = sampled_arguments(model.record.get("unknown") or {})
     labels = shown_as(term)
     if len(names) == 2:
         return _map(term_map(term, names, samples), labels)

@@ -67,7 +67,7 @@ def followed(
             made = rollout(one, frames[0], given, steps=FRAMES)
             return (made - frames[1:]) / unit
 
-        return jnp.stack([window(frames) for frames in windows])
+        return jax.lax.map(window, windows)
 
     @eqx.filter_jit
     def step(z: Array, physics: Physics, windows: Array) -> tuple[Array, Array]:
