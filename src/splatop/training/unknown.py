@@ -234,7 +234,8 @@ def _said(
             f"{term.coefficient:+.4g} {term.text}" for term in formula.terms if term.name is None
         )
         trust = "" if formula.trusted else " (not trusted: see `splatop discover`)"
-        return f"the missing term is {terms.removeprefix('+')}{trust}: {makes}"
+        signed = terms.removeprefix("+").replace(" +", " + ").replace(" -", " - ")
+        return f"the missing term is {signed}{trust}: {makes}"
     if best.what == "learned" and learned is not None:
         return (
             f"the missing term was learned as a function of {', '.join(learned.names)} at each "
