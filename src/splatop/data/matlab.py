@@ -12,7 +12,8 @@ from ..errors import SplatopError
 from .hdf5 import SIGNATURE, datasets, error_line, open_hdf5, text
 from .labelled import LabelledTrajectories
 from .scattered import PLACES
-from .variables import Stored, Variables, letter_of, open_variables
+from .stored import Stored
+from .variables import Variables, letter_of, open_variables
 
 _NUMERIC = (
     "double",
