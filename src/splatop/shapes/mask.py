@@ -3,8 +3,10 @@
 import numpy as np
 
 from ..errors import SplatopError
+from .combinations import Intersection
 from .pieces import Place
-from .shape import Box, Intersection, Outline, Shape
+from .primitives import Box, Outline
+from .shape import Shape
 
 # Cells over which the steps of a mask are smoothed (σ), and between corners of the contour.
 SMOOTHING, CORNERS = 1.0, 2.0
