@@ -10,6 +10,7 @@ from .app import JsonOption, app, console, print_json
 from .compiled import keeps_compiled
 from .progress import TrainingProgress
 from .reading import Reading, arguments, moments, open_data, reads_a_file
+from .sensor_options import PointsOption
 
 Benchmark = Annotated[str | None, typer.Argument(help="A benchmark (see `splatop benchmarks`).")]
 DataOption = Annotated[Path | None, typer.Option("--data", help="A file of trajectories.")]
@@ -105,8 +106,19 @@ def train(
     *,
     out: Annotated[Path, typer.Option("--out", help="The run folder to write.")],
     data: DataOption = None,
+    sensors: Annotated[
+        Path | None,
+        typer.Option(
+            help="Instead: a table of what sensors reported (splatop assimilate); with --equation, "
+            "--lengths, --points and --dt."
+        ),
+    ] = None,
     equation: EquationOption = None,
     coefficients: CoefficientsOption = None,
+    points: PointsOption = None,
+    unknown: Annotated[
+        str | None, typer.Option(help="With --sensors: where coefficients begin: v=0.5,D=1e-3.")
+    ] = None,
     hold_out: Annotated[
         int | None,
         typer.Option(
@@ -153,14 +165,32 @@ def train(
 
     if distributed:
         start_distributed()
-    problem = _problem(
-        benchmark,
-        data,
-        equation,
-        coefficients,
-        hold_out=hold_out,
-        reading=reading,
-    )
+    found = None
+    if sensors is not None:
+        from .sensor_training import analysed
+
+        found = analysed(
+            sensors,
+            equation,
+            coefficients,
+            other=benchmark or data,
+            points=points,
+            unknown=unknown,
+            reading=reading,
+            out=out,
+            resume=resume,
+        )
+        model = "physics" if found.explained and model == "surrogate" else model
+        problem = training.Problem(
+            data=str(found.frames),
+            equation_text=equation,
+            coefficients=found.coefficients,
+            hold_out=hold_out,
+        )
+    else:
+        problem = _problem(
+            benchmark, data, equation, coefficients, hold_out=hold_out, reading=reading
+        )
     chosen = training.preset(preset, benchmark)
     factor = _factor(coarse)
     if coarse == "auto" or budget is not None:
@@ -185,6 +215,8 @@ def train(
         highlight=False,
     )
     console.print(trained.record["summary"], markup=False, highlight=False, soft_wrap=True)
+    if found is not None:
+        found.judge(trained)
     if (trained.record.get("unknown") or {}).get("kept") == "learned":
         from ..reproduce.learned_term import draw_learned
         from ..reproduce.plots import save_figure
