@@ -55,7 +55,7 @@ def prior_of_samples(numbers: Float[np.ndarray, "n C *R"], space: Space, source:
     noise = numbers.std(axis=0) / np.sqrt(n)
     mean = np.where(np.abs(mean) > 4 * noise, mean, 0.0)
     second = np.mean((numbers - mean) ** 2, axis=0)
-    return Prior(mean, np.sqrt(alike_means(second, space, samples=n)), source)
+    return Prior(mean, np.sqrt(alike_means(second, space, samples=float(n))), source)
 
 
 def alike_means(
