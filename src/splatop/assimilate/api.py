@@ -116,8 +116,8 @@ def assimilate(
             without_lift(held, dynamics), moments, dynamics.space, as_likely=_AS_LIKELY
         )
     noise = {} if smooth is None else {n: max(s.noise, 1e-4 * s.spread) for n, s in smooth.items()}
-    shape = smooth_prior(smooth, dynamics.space) if smooth else None
-    dynamics = with_steps(dynamics, shape, names, first)
+    alike = smooth_prior(smooth, dynamics.space) if smooth else None
+    dynamics = with_steps(dynamics, alike, names, first)
     chosen = choose_prior(prior, dynamics, smooth, held, moments, noise)
     say(f"expected before measuring: {chosen.source}")
     warnings += _few_places(held) if chosen.fitted else []

@@ -13,6 +13,8 @@ from ..benchmarks import Benchmark, get_benchmark
 from ..data import Trajectories, open_trajectories
 from ..data.reference import initial_state, trajectory_keys
 from ..errors import SplatopError
+from ..grid import Grid
+from ..spaces import Sampling
 from ..stepper import rollout
 from ..walls import random_state
 from .dynamics import Dynamics, without_lift
@@ -171,6 +173,7 @@ def _benchmark_samples(dynamics: Dynamics, benchmark: Benchmark) -> dict[int, np
             own = benchmark.with_points(dynamics.grid.points[0])
             states.append(np.asarray(initial_state(own, key)))
         else:
+            assert isinstance(dynamics.grid, Grid)
             states.append(
                 random_state(
                     benchmark.equation,
@@ -213,7 +216,7 @@ def _prior_of_data(given: Any, dynamics: Dynamics) -> Prior:
     chosen = np.unique(np.linspace(0, data.frames - 1, 8).astype(int))
     few = range(min(data.trajectories, 64))
     frames = data.windows(np.array([[i, f] for i in few for f in chosen]), 1)[:, 0]
-    along = dynamics.space.sampled(data.grid.points, data.grid.layout)
+    along: Sampling = dynamics.space.sampled(data.grid.points, data.grid.layout)
     scheme = dynamics.scheme
     lifted = None if scheme is None else scheme.lifted(dynamics.coefficients)
     fit = dynamics.space.fit if scheme is None else (lambda u, a: scheme.enter(u, a, lifted))

@@ -9,7 +9,7 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Float
 
-from ..derivative import Derivative
+from ..derivative import Derivative, laplacian
 from ..domain import AXES, Domain
 from ..errors import SplatopError
 from ..grid import Grid
@@ -164,24 +164,36 @@ class BoxSpace(eqx.Module):
         self, c: Coefficients, wanted: Iterable[Derivative]
     ) -> dict[Derivative, Float[Array, "C *Q"]]:
         """Derivatives of the field at the working points."""
-        partial: dict[tuple[int, ...], Array] = {(): c}
+        # By inverse Laplacians, and the orders along the axes that are contracted already.
+        partial: dict[tuple[int, tuple[int, ...]], Array] = {}
 
-        def along(index: tuple[int, ...]) -> Array:
+        def along(inverse: int, index: tuple[int, ...]) -> Array:
             """Contracted along the first axes, which derivatives share."""
-            if index not in partial:
+            key = inverse, index
+            if key not in partial and not index:
+                partial[key] = self._inverted(c, inverse)
+            elif key not in partial:
                 axis = len(index) - 1
-                x = self._points(axis)
-                matrix = self._matrix(axis, x, index[-1])
-                partial[index] = _contract(matrix, along(index[:-1]), axis + 1)
-            return partial[index]
+                matrix = self._matrix(axis, self._points(axis), index[-1])
+                partial[key] = _contract(matrix, along(inverse, index[:-1]), axis + 1)
+            return partial[key]
 
         return {
             d: sum(
-                (weight * along(index) for index, weight in d.terms),
+                (weight * along(d.inverse_laplacians, index) for index, weight in d.terms),
                 start=jnp.zeros((), c.dtype),
             )
             for d in self._checked(wanted)
         }
+
+    def _inverted(self, c: Coefficients, times: int) -> Coefficients:
+        """The numbers of `Δ^-times` of a field around a periodic box, without its mean."""
+        if not times:
+            return c
+        rates = self.diagonal(laplacian(self.dims))
+        assert rates is not None  # around rings it always is one
+        inverse = np.where(rates == 0, 0.0, 1 / np.where(rates == 0, 1.0, rates))
+        return c * jnp.asarray(inverse**times, c.dtype)
 
     def project(self, values: Float[Array, "C *Q"]) -> Coefficients:
         """Values at the working points onto the space, in L²."""
@@ -226,7 +238,7 @@ class BoxSpace(eqx.Module):
     def _checked(self, wanted: Iterable[Derivative]) -> tuple[Derivative, ...]:
         wanted = tuple(wanted)
         for derivative in wanted:
-            if derivative.inverse_laplacians:
+            if derivative.inverse_laplacians and not self.domain.all_periodic:
                 raise SplatopError(
                     "an inverse Laplacian (invlap) needs conditions of its own at the edges, which "
                     "a box with walls does not have: write the equation with the field that invlap "
