@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from .assimilate import Observations
-from .assimilate.learn import from_sensors
+from .assimilate.learn import from_sensors, refuse_with_sensors
 from .data import split
 from .data.held import as_trajectories, clock_unit
 from .discover.symmetry import symmetry_names
@@ -101,6 +101,15 @@ def fit(
     kept in the folder `out`, where an interrupted one is continued; without it, nowhere.
     """
     if isinstance(data, Observations) or sensors is not None:
+        refuse_with_sensors(
+            fields=fields,
+            periodic=periodic,
+            mask=mask,
+            drop_end=drop_end or None,
+            t0=t0,
+            times=times,
+            inputs=inputs,
+        )
         told = from_sensors(
             data,
             equation if isinstance(equation, Equation) else equation_text(equation, 1),
@@ -120,9 +129,11 @@ def fit(
             equation,
             coefficients=told.coefficients,
             drop_terms=drop_terms,
+            symmetry=symmetry,
             coarse=coarse,
             stride=stride,
             grid=grid,
+            refine=refine,
             operator=operator,
             encoder=encoder,
             preset=preset,

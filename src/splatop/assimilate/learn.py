@@ -12,6 +12,7 @@ from ..domain import AXES, Domain
 from ..equation import Equation, format_equation, has_unknown, parse_partial_equation
 from ..errors import SplatopError
 from ..identify import identify_trajectories
+from ..points import Points
 from .api import assimilate
 from .check import HIGH
 from .frames import Frames
@@ -22,7 +23,7 @@ from .state import Analysis
 # Reports of one time, and such times, from which fields alone tell where coefficients begin.
 _FEWEST_REPORTS, _FEWEST_TIMES = 8, 5
 # What says where the state lives, of the arguments of `assimilate`.
-_PLACE = ("lengths", "points", "dt", "origin", "boundary", "sampling")
+_PLACE = ("lengths", "points", "dt", "origin", "boundary", "sampling", "shape")
 # Correlation of a sensor's successive residuals from which on something is missing, also where the
 # noise was not known and so takes the blame.
 _CORRELATED = 0.25
@@ -62,7 +63,8 @@ class FromSensors:
         dynamics = self.analysis.dynamics
         assert dynamics.equation is not None
         before = self._ratio(dynamics.equation, **{k: self.given.get(k) for k in _PLACE})
-        after = self._ratio(model, points=dynamics.written.points)
+        shaped = isinstance(dynamics.written, Points)  # such a model has points of its own
+        after = self._ratio(model, points=None if shaped else dynamics.written.points)
         say(
             f"twice the cost over the reports: {before:.3g} with the equation alone, {after:.3g} "
             "with what was learned (expected: 1)"
@@ -149,6 +151,16 @@ def from_sensors(
         given=rest,
         explained=not lacks and found.errors is None,
     )
+
+
+def refuse_with_sensors(**given: Any) -> None:
+    """What is said of trajectories, and means nothing for reports of sensors."""
+    for name, value in given.items():
+        if value is not None:
+            raise SplatopError(
+                f"expected no {name} for what sensors reported, got {value}: leave it out (columns "
+                "of a table are named by sensors={'columns': ...})"
+            )
 
 
 def as_trajectories(frames: Frames, source: str) -> ArrayTrajectories:
