@@ -87,9 +87,9 @@ def test_a_value_that_is_set_is_where_heat_ends():
     )
     u = jnp.asarray(2 + at.places[:, :1].T + cold(at.places, 0), jnp.float32)
     roll = eqx.filter_jit(lambda s, v: splatop.rollout(s, v, {"D": RATE}, steps=20))
-    # The slowest harmonic decays by exp(-0.02 (2.405 / 0.4)² 40) = 3e-13. What is left, 4e-4, is
-    # the lift's part in the highest harmonics, whose Laplacian is symmetric to that only.
-    assert np.abs(np.asarray(roll(physics, u))[-1, 0] - 2 - at.places[:, 0]).max() < 1e-3
+    # The slowest harmonic decays by exp(-0.02 (2.405 / 0.4)² 40) = 3e-13. What is left is what 14
+    # anchors leave of 2 + x, 1e-6, and single precision.
+    assert np.abs(np.asarray(roll(physics, u))[-1, 0] - 2 - at.places[:, 0]).max() < 1e-5
 
 
 def test_a_model_moves_to_other_points_and_through_a_file(tmp_path):

@@ -228,13 +228,6 @@ def test_nothing_comes_back_when_a_pulse_leaves(x64):
     assert np.sum(found[-1] ** 2) < 1e-10 * np.sum(u0**2)
 
 
-def test_invlap_between_walls_says_what_it_would_need():
-    space = BoxSpace(MIXED, ("u", "v"), (12, 4))
-    equation = parse_equation("dt(u) = invlap(v); dt(v) = lap(u)", dims=2)
-    with pytest.raises(SplatopError, match="conditions of its own"):
-        Galerkin(equation, space).tendency(jnp.zeros((2, *space.shape)), {})
-
-
 def test_tables_of_traced_rates_are_those_of_known_ones():
     rates = -np.array([0.0, 1e-3, 0.5, 7.0, 300.0])
     known = etdrk4_tables(rates, 1.0)

@@ -9,6 +9,7 @@ from .kept import telling as telling
 from .lift import Edges as Edges
 from .lift import lift as lift
 from .lift import unconstrained as unconstrained
+from .potentials import inverse_numbers as inverse_numbers
 from .shape import ShapeSpace as ShapeSpace
 from .spectrum import energy_spectrum as energy_spectrum
 

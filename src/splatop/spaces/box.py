@@ -1,6 +1,7 @@
 """The smooth fields on a box that obey its conditions: products of one basis for each axis."""
 
 from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import replace
 from functools import lru_cache
 from typing import Any
 
@@ -9,13 +10,14 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Float
 
-from ..derivative import Derivative
+from ..derivative import Derivative, value
 from ..domain import AXES, Domain
 from ..errors import SplatopError
 from ..grid import Grid
 from ..points import Layout, Points
 from .axis import AxisBasis, ring, walls
 from .chebyshev import chebyshev
+from .potentials import inverse_numbers
 
 Coefficients = Float[Array, "C *R"]
 # Where the points of a grid lie along each axis, as fractions of it.
@@ -175,13 +177,26 @@ class BoxSpace(eqx.Module):
                 partial[index] = _contract(matrix, along(index[:-1]), axis + 1)
             return partial[index]
 
+        def plain(d: Derivative) -> Array:
+            parts = (weight * along(index) for index, weight in d.terms)
+            return sum(parts, start=jnp.zeros((), c.dtype))
+
         return {
-            d: sum(
-                (weight * along(index) for index, weight in d.terms),
-                start=jnp.zeros((), c.dtype),
-            )
-            for d in self._checked(wanted)
+            d: self.potential(plain(value(self.dims)), d) if d.inverse_laplacians else plain(d)
+            for d in wanted
         }
+
+    def potential(self, values: Float[Array, "C *Q"], wanted: Derivative) -> Float[Array, "C *Q"]:
+        """A derivative of the inverse Laplacian of values at the working points, which is 0, or
+        flat, at the edges where it has a condition. It has no mean where nothing sets one."""
+        space = self.of_potentials
+        numbers = inverse_numbers(space, values, wanted.inverse_laplacians)
+        return space.derivatives(numbers, [wanted.forward])[wanted.forward]
+
+    @property
+    def of_potentials(self) -> "BoxSpace":
+        """The space of the fields' inverse Laplacians."""
+        return replace(self, domain=self.domain.of_potentials(self.fields))
 
     def project(self, values: Float[Array, "C *Q"]) -> Coefficients:
         """Values at the working points onto the space, in L²."""
@@ -211,7 +226,10 @@ class BoxSpace(eqx.Module):
     def lift_derivatives(
         self, lifted: Array, wanted: Iterable[Derivative]
     ) -> dict[Derivative, Float[Array, "C *Q"]]:
-        return self._unconstrained.derivatives(lifted, wanted)
+        wanted, itself = tuple(wanted), value(self.dims)
+        plain = {itself, *(d for d in wanted if not d.inverse_laplacians)}
+        found = self._unconstrained.derivatives(lifted, plain)
+        return {d: found[d] if d in found else self.potential(found[itself], d) for d in wanted}
 
     @property
     def _unconstrained(self) -> "BoxSpace":
@@ -222,17 +240,6 @@ class BoxSpace(eqx.Module):
     def fractions(self) -> Fractions:
         """Where the working points lie along each axis."""
         return tuple(self._points(axis) for axis in range(self.dims))
-
-    def _checked(self, wanted: Iterable[Derivative]) -> tuple[Derivative, ...]:
-        wanted = tuple(wanted)
-        for derivative in wanted:
-            if derivative.inverse_laplacians:
-                raise SplatopError(
-                    "an inverse Laplacian (invlap) needs conditions of its own at the edges, which "
-                    "a box with walls does not have: write the equation with the field that invlap "
-                    "would give as a field of its own"
-                )
-        return wanted
 
     def _each_axis(self, values: Array, matrices: Sequence[np.ndarray]) -> Array:
         for axis, matrix in enumerate(matrices, start=1):
