@@ -85,13 +85,14 @@ def test_the_covariance_is_that_of_dense_linear_algebra(linear):
 
 def test_samples_by_conjugate_gradients_are_those_of_the_dense_hessian(linear, monkeypatch):
     from splatop.assimilate import posterior as module
-    from splatop.assimilate.solve import Options, Window, _forward, _minimum
+    from splatop.assimilate.rounds import settle
+    from splatop.assimilate.window import Options, Window
 
     obs, _, found = linear
     monkeypatch.setattr(module, "DENSE", 0)
     window = Window(found.dynamics, obs, prior(), {}, 0.0, {})
-    _, _, _, _, taps, data = _minimum(window, Options(spread="none"), found.minimum.x, 1)
-    drawn, _ = module.laplace(_forward(window), taps, data, found.minimum, samples=300)
+    one = settle(window, Options(spread="none"), found.minimum.x)
+    drawn, _ = module.laplace(one.forward, one.taps, one.data, found.minimum, samples=300)
     _, covariance = posterior(obs, 0.05)
     held = drawn * np.asarray(found.forward.unknowns.std)
     # 300 samples: standard error 8 % of a variance; four of these over fifteen numbers.

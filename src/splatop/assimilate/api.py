@@ -13,13 +13,16 @@ from .cycle import cycle
 from .dynamics import Dynamics, without_lift
 from .expected import choose_prior, with_steps
 from .minimise import Progress
+from .model_error import error_scale
 from .observations import Observations, checked
 from .observe import ON_FRAME
 from .prior import fit_smoothness, smooth_prior
-from .solve import SPREADS, Options, Window, analyse
+from .resume import Journal
+from .solve import SPREADS, analyse
 from .source import Setting, as_dynamics
 from .state import Analysis
 from .unknowns import COEFFICIENT_FACTOR
+from .window import Options, Window
 
 # Records longer than this are analysed in windows of so many frames, one after the other.
 LONG, WINDOW = 60, 40
@@ -49,6 +52,7 @@ def assimilate(
     begin: float | None = None,
     window: int | None = None,
     prior: Any = None,
+    model_error: float | str | None = None,
     spread: str = "laplace",
     samples: int | None = None,
     hold_out: float = 0.0,
@@ -69,7 +73,9 @@ def assimilate(
 
     `window` frames are analysed at a time: by default all of up to 60, else 40. `prior` is a file
     of sample states, trajectories, or "climate" (states that a chaotic equation itself ends in); by
-    default a shipped benchmark's own states, else a smooth field fitted to the reports. `spread` is
+    default a shipped benchmark's own states, else a smooth field fitted to the reports. A model
+    counts as exact unless `model_error` says by how much it is wrong in each frame, as a share of
+    the field's spread, or "auto", where the reports shall tell. `spread` is
     how uncertainty is found: "laplace" (linearised), "ensemble" (perturbed analyses) or "none",
     from so many `samples`. A share of sensors, `hold_out`, is not used but predicted. `keep` names
     a file for an interrupted run to go on. `columns` says what columns of a table are called in it,
@@ -79,6 +85,7 @@ def assimilate(
         raise unknown_name("spread", spread, SPREADS)
     if window is not None and window < 1:
         raise SplatopError(f"expected at least one frame in a window, got {window}")
+    errors = error_scale(model_error)
     setting = Setting(coefficients, lengths, points, dt, origin, boundary, sampling)
     starts = dict(unknown) if isinstance(unknown, Mapping) else {}
     names = tuple(unknown)
@@ -118,7 +125,7 @@ def assimilate(
         seed=seed,
         report=report,
         sampled=sampled,
-        keep=None if keep is None else Path(keep),
+        journal=Journal(keep),
     )
     whole = Window(
         dynamics=dynamics,
@@ -128,13 +135,16 @@ def assimilate(
         begin=first,
         noise=noise,
         held_out=kept_out,
+        errors=errors,
     )
-    frames = whole.steps
-    length = window or (frames if frames <= LONG else WINDOW)
-    if length >= frames:
-        return analyse(whole, options, warnings=tuple(warnings))
-    say(f"{frames} frames, analysed in windows of {length}")
-    return cycle(whole, length, options, warnings=tuple(warnings))
+    length = window or (whole.frames if whole.frames <= LONG else WINDOW)
+    if length >= whole.frames:
+        found = analyse(whole, options, warnings=tuple(warnings))
+    else:
+        say(f"{whole.frames} frames, analysed in windows of {length}")
+        found = cycle(whole, length, options, warnings=tuple(warnings))
+    options.journal.remove()
+    return found
 
 
 def _few_places(held: Observations) -> list[str]:

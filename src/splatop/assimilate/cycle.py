@@ -12,9 +12,11 @@ from .check import HIGH
 from .observations import Observations, checked
 from .observe import ON_FRAME
 from .prior import alike_means
-from .solve import Options, Window, analyse
-from .state import Analysis, rolled
+from .runs import rolled
+from .solve import analyse
+from .state import Analysis
 from .unknowns import COEFFICIENT_FACTOR, Prior
+from .window import Options, Window
 
 # Of what is expected at a window's beginning: the spread of the last analysis times this, and a
 # share of what was expected at the very first, for errors of the model.
@@ -108,6 +110,8 @@ def _next(
         noise=_noise(before),
         grow=False,
         held_out=held,
+        climate=before.climate,
+        errors=before.errors,
     )
     found = analyse(window, options, climate=before.climate, warnings=warnings)
     if found.check.ratio > HIGH:

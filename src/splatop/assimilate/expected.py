@@ -17,8 +17,8 @@ from ..walls import random_state
 from .dynamics import Dynamics, without_lift
 from .observations import Observations
 from .prior import Smoothness, draw, evidence, prior_of_samples, smooth_prior
-from .solve import unknowns_of
 from .unknowns import Prior
+from .window import unknowns_of
 
 # Trajectories that a benchmark's prior is sampled from, and the frames of them.
 _TRAJECTORIES, _AGES = 12, (0, 5, 10, 25, 50)

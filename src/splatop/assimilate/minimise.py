@@ -8,6 +8,7 @@ minima, and the last, shorter window's analysis starts the next in the right one
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from typing import Any
 
 import equinox as eqx
 import jax
@@ -17,7 +18,11 @@ from jaxtyping import Array, Float
 
 from ..stepper import Stepper
 from .observe import Taps, observed_rollout
+from .resume import Entry
 from .unknowns import Unknowns
+
+# Computes a result, or knows it from an interrupted run.
+Once = Callable[[Callable[[], Entry]], Entry]
 
 # Frames of the windows that grow; beyond the last by this factor.
 LENGTHS = (3, 6, 10, 15, 20, 25, 30, 40)
@@ -37,9 +42,17 @@ class Forward(eqx.Module):
     stepper: Stepper
     unknowns: Unknowns
 
-    def __call__(self, x: Array, taps: Taps) -> Float[Array, " n"]:
+    def __call__(self, x: Array, taps: Taps, later: Array | None = None) -> Float[Array, " n"]:
         u0, coefficients = self.unknowns.state(x), self.unknowns.coefficients(x)
-        return observed_rollout(self.stepper, u0, coefficients, taps)
+        increments = self.unknowns.increments(x, taps.frames, later)
+        return observed_rollout(
+            self.stepper,
+            u0,
+            coefficients,
+            taps,
+            forcing=None if increments is None else self.unknowns.added,
+            increments=increments,
+        )
 
 
 class Data(eqx.Module):
@@ -183,59 +196,40 @@ def minimise(
     linear: bool = False,
     give_up: bool = False,
     report: Callable[[Progress], None] = lambda _: None,
-    keep: Callable[[int, np.ndarray], None] = lambda *_: None,
+    once: Once = lambda compute: compute(),
 ) -> Minimum:
     """The minimum over the last of the windows, by way of the others.
 
     With `give_up` a window before the last that is not explained ends it: from a wrong minimum the
     longer ones are not reached, and another start is cheaper.
 
-    `keep` is called with the number of the window and the best unknowns after each step.
+    What a window gives may be known from an interrupted run: `once` is asked.
     """
-    x = np.asarray(x, np.float32)
-    best, total = x, 0
-    nothing = jnp.zeros(len(x), jnp.float32)
-    sums, done, diagonal = np.full(2, np.inf), False, nothing
+    best, total = np.asarray(x, np.float32), 0
+    sums, done, diagonal = np.full(2, np.inf), False, np.zeros(len(best), np.float32)
     for number, (taps, data) in enumerate(windows):
         last = number == len(windows) - 1
         count = int(np.sum(np.asarray(data.used)))
-        enough = _DONE if last else _DONE_BEFORE
-        damping, done, tried = 0.0 if linear else 0.1, False, best
-        sums, step = np.full(2, np.inf), np.zeros_like(best)
-        diagonal = nothing
-        for _ in range(most_steps if last else max(4, most_steps // 2)):
-            found = normal_equations(
+        before = total
+
+        def counted(p: Progress, before: int = before) -> None:
+            report(Progress(p.frames, before + p.step, p.cost, p.count))
+
+        found = once(
+            lambda taps=taps, data=data, last=last, start=best, report=counted: _descent(
                 forward,
                 taps,
                 data,
-                jnp.asarray(tried),
-                Right(jnp.ones(()), jnp.zeros(taps.count), nothing, nothing),
-                diagonal,
-                jnp.asarray(damping, jnp.float32),
-                jnp.asarray(_EXACT if linear else (0.02 if last else 0.1), jnp.float32),
-                jnp.asarray(6 * iterations if linear else iterations if last else iterations // 2),
+                start,
+                last=last,
+                most_steps=most_steps if last else max(4, most_steps // 2),
+                iterations=iterations,
+                linear=linear,
+                report=report,
             )
-            now = np.asarray(found.sums, float)
-            total += 1
-            if np.isfinite(now).all() and now.sum() <= sums.sum() * (1 + 1e-6):
-                best, sums, step = tried, now, np.asarray(found.step)
-                diagonal = found.diagonal
-                damping = damping / 4 if damping > 1e-3 else 0.0
-                done = float(found.fall) <= enough * now.sum()
-                # A window before the last is left once its observations are explained.
-                done = done or (not last and now.sum() < 1.5 * count)
-                tried = best + step
-                keep(number, best)
-            elif damping > _MOST_DAMPING or not np.isfinite(sums).all():
-                break
-            else:  # too far: half the way back, and smaller steps from there
-                damping = max(0.5, 4 * damping)
-                step = step / 4
-                tried = best + step
-                done = float(np.abs(step).max()) < 1e-6
-            report(Progress(taps.frames, total, float(sums[0]), count))
-            if done:
-                break
+        )
+        best, sums, diagonal = found["best"], found["sums"], found["diagonal"]
+        done, total = bool(found["done"]), total + int(found["steps"])
         if give_up and not last and not sums.sum() <= STUCK * count:
             sums, done = np.full(2, np.inf), False
             break
@@ -246,6 +240,67 @@ def minimise(
         prior=float(sums[1]),
         count=int(np.sum(np.asarray(data.used))),
         steps=total,
-        converged=bool(done),
-        diagonal=np.asarray(diagonal),
+        converged=done,
+        diagonal=diagonal,
     )
+
+
+def _descent(
+    forward: Forward,
+    taps: Taps,
+    data: Data,
+    best: np.ndarray,
+    *,
+    last: bool,
+    most_steps: int,
+    iterations: int,
+    linear: bool,
+    report: Callable[[Progress], None],
+) -> dict[str, Any]:
+    """Damped Gauss-Newton steps over one window: the best unknowns, the sums of squares there,
+    about the diagonal of `JᵀJ`, whether it is done, and the steps taken."""
+    count = int(np.sum(np.asarray(data.used)))
+    enough = _DONE if last else _DONE_BEFORE
+    nothing = jnp.zeros(len(best), jnp.float32)
+    damping, done, tried = 0.0 if linear else 0.1, False, best
+    sums, step, diagonal = np.full(2, np.inf), np.zeros_like(best), nothing
+    total = 0
+    for _ in range(most_steps):
+        found = normal_equations(
+            forward,
+            taps,
+            data,
+            jnp.asarray(tried),
+            Right(jnp.ones(()), jnp.zeros(taps.count), nothing, nothing),
+            diagonal,
+            jnp.asarray(damping, jnp.float32),
+            jnp.asarray(_EXACT if linear else (0.02 if last else 0.1), jnp.float32),
+            jnp.asarray(6 * iterations if linear else iterations if last else iterations // 2),
+        )
+        now = np.asarray(found.sums, float)
+        total += 1
+        if np.isfinite(now).all() and now.sum() <= sums.sum() * (1 + 1e-6):
+            best, sums, step = tried, now, np.asarray(found.step)
+            diagonal = found.diagonal
+            damping = damping / 4 if damping > 1e-3 else 0.0
+            done = float(found.fall) <= enough * now.sum()
+            # A window before the last is left once its observations are explained.
+            done = done or (not last and now.sum() < 1.5 * count)
+            tried = best + step
+        elif damping > _MOST_DAMPING or not np.isfinite(sums).all():
+            break
+        else:  # too far: half the way back, and smaller steps from there
+            damping = max(0.5, 4 * damping)
+            step = step / 4
+            tried = best + step
+            done = float(np.abs(step).max()) < 1e-6
+        report(Progress(taps.frames, total, float(sums[0]), count))
+        if done:
+            break
+    return {
+        "best": best,
+        "sums": sums,
+        "diagonal": np.asarray(diagonal),
+        "done": np.array(done),
+        "steps": np.array(total),
+    }

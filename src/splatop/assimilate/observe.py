@@ -20,7 +20,7 @@ from ..domain import Domain
 from ..grid import Grid
 from ..spaces import BoxSpace
 from ..spectral import Field
-from ..stepper import Coefficients, Stepper
+from ..stepper import Coefficients, Stepper, course
 from .observations import Observations
 
 # A time closer to a frame than this part of the step counts as the frame's.
@@ -102,10 +102,11 @@ def observed_rollout(
     is added after each step."""
     first = look(u0, tuple(rows[0] for rows in taps.rows))
     later = tuple(rows[1:] for rows in taps.rows)
+    changing = course(stepper, coefficients, taps.frames)
 
     def advance(u, given):
-        rows, increment = given
-        u = stepper(u, coefficients)
+        rows, increment, now = given
+        u = stepper(u, {**coefficients, **now})
         if forcing is not None:
             u = u + forcing(increment)
         return u, look(u, rows)
@@ -113,11 +114,12 @@ def observed_rollout(
     if taps.frames == 0:
         return taps.gather(first[None])
     if stepper.scannable:
-        _, seen = jax.lax.scan(advance, u0, (later, increments))
+        _, seen = jax.lax.scan(advance, u0, (later, increments, changing))
     else:
         u, each = u0, []
         for frame in range(taps.frames):
-            u, one = advance(u, jax.tree.map(lambda a, f=frame: a[f], (later, increments)))
+            given = jax.tree.map(lambda a, f=frame: a[f], (later, increments, changing))
+            u, one = advance(u, given)
             each.append(one)
         seen = jnp.stack(each)
     return taps.gather(jnp.concatenate([first[None], seen]))

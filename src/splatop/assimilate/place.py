@@ -18,9 +18,9 @@ from .minimise import Forward
 from .observations import Observations
 from .observe import look
 from .prior import draw
-from .solve import unknowns_of
 from .source import Setting, as_dynamics
 from .unknowns import Prior
+from .window import unknowns_of
 
 # Numbers of the state that are followed, the largest of the prior; the others count as noise.
 _FOLLOWED = 400

@@ -7,11 +7,13 @@ import equinox as eqx
 import jax
 import jax.numpy as jnp
 import numpy as np
+from scipy.linalg import cho_factor, cho_solve
 
-from .minimise import Data, Forward, Minimum, Right, minimise, normal_equations, residual
+from .minimise import Data, Forward, Minimum, Once, Right, minimise, normal_equations, residual
 from .observe import Taps
 
-# Up to so many unknowns the Hessian is formed, and samples of it are exact.
+# Up to so many unknowns the Hessian is formed, up to so many reports its counterpart among them,
+# and samples are exact.
 DENSE = 800
 # Samples, where the Hessian is formed, and where each takes a solve.
 MANY, FEW = 50, 12
@@ -30,6 +32,14 @@ def jacobian(
     return jax.lax.map(tangent, columns, batch_size=8)
 
 
+@eqx.filter_jit
+def gradients(forward: Forward, taps: Taps, data: Data, x: jax.Array) -> jax.Array:
+    """Rows of J, `(n, s)`."""
+    _, transpose = jax.vjp(lambda x: residual(forward, taps, data, x), x)
+    rows = jnp.eye(taps.count, dtype=x.dtype)
+    return jax.lax.map(lambda row: transpose(row)[0], rows, batch_size=8)
+
+
 def laplace(
     forward: Forward,
     taps: Taps,
@@ -39,42 +49,46 @@ def laplace(
     seed: int = 0,
     samples: int | None = None,
     report: Report = lambda *_: None,
+    once: Once = lambda compute: compute(),
 ) -> tuple[np.ndarray, np.ndarray]:
     """Deviations `(N, s)` from the minimum, and the variances of the unknown coefficients `(p,)`.
 
     With `H = I + JᵀJ`, a sample of N(0, H⁻¹) is `H⁻¹(ξ + Jᵀε)` for standard normal ξ and ε. No
     low-rank approximation is made: with as many directions told by the data as sensors report, none
-    would do.
+    would do. With fewer reports than unknowns the same is `ξ - Jᵀ(I + JJᵀ)⁻¹(Jξ + ε)`.
     """
     rng = np.random.default_rng(seed)
-    size, p = len(minimum.x), len(forward.unknowns.names)
+    size, n = len(minimum.x), taps.count
+    first, last = forward.unknowns.numbers_count, forward.unknowns.known_count
+    p = last - first
     x = jnp.asarray(minimum.x)
-    if size <= DENSE:
+    if size <= min(DENSE, n):
         report(0, 1)
         j = np.asarray(jacobian(forward, taps, data, x, jnp.eye(size)), float)
         hessian = np.eye(size) + j @ j.T
         eigenvalues, turn = np.linalg.eigh(hessian)
         drawn = rng.normal(size=(samples or MANY, size)) / np.sqrt(eigenvalues)
-        covariance = (turn[size - p :] ** 2) @ (1 / eigenvalues)
+        variances = (turn[first:last] ** 2) @ (1 / eigenvalues)
         report(1, 1)
-        return (drawn @ turn.T).astype(np.float32), covariance
+        return (drawn @ turn.T).astype(np.float32), variances
+    if n <= DENSE:
+        report(0, 1)
+        j = np.asarray(gradients(forward, taps, data, x), float)
+        factor = cho_factor(np.eye(n) + j @ j.T, lower=True)
+        drawn = rng.normal(size=(samples or MANY, size))
+        seen = drawn @ j.T + rng.normal(size=(len(drawn), n))
+        made = drawn - cho_solve(factor, seen.T).T @ j
+        # Of coefficients as such, without the small difference of large numbers.
+        own, others = j[:, first:last], np.delete(j, slice(first, last), axis=1)
+        weighted = np.linalg.solve(np.eye(n) + others @ others.T, own)
+        variances = np.diag(np.linalg.inv(np.eye(p) + own.T @ weighted))
+        report(1, 1)
+        return made.astype(np.float32), variances
     total = (samples or FEW) + p
     nothing, zero = jnp.zeros(size), jnp.zeros(())
 
     def solve(right: Right, tolerance: float) -> np.ndarray:
-        return np.asarray(
-            normal_equations(
-                forward,
-                taps,
-                data,
-                x,
-                right,
-                jnp.asarray(minimum.diagonal, jnp.float32),
-                jnp.asarray(0.0, jnp.float32),
-                jnp.asarray(tolerance, jnp.float32),
-                jnp.asarray(_ITERATIONS),
-            ).step
-        )
+        return solved(forward, taps, data, minimum, right, tolerance)
 
     made, variances = [], []
     for number in range(samples or FEW):
@@ -82,12 +96,13 @@ def laplace(
         noise = jnp.asarray(rng.normal(size=taps.count), jnp.float32)
         guess = drawn / jnp.sqrt(1 + jnp.asarray(minimum.diagonal, jnp.float32))
         right = Right(zero, noise, guess, drawn - guess)
-        made.append(np.asarray(guess) + solve(right, _TOLERANCE))
+        step = once(lambda right=right: {"step": solve(right, _TOLERANCE)})["step"]
+        made.append(np.asarray(guess) + step)
         report(number + 1, total)
     for number in range(p):
-        one = nothing.at[size - p + number].set(1.0)
+        one = nothing.at[first + number].set(1.0)
         own = solve(Right(zero, jnp.zeros(taps.count), nothing, one), 1e-3)
-        variances.append(own[size - p + number])
+        variances.append(own[first + number])
         report(total - p + number + 1, total)
     return np.stack(made), np.array(variances)
 
@@ -101,19 +116,52 @@ def perturbed_analyses(
     seed: int = 0,
     samples: int | None = None,
     report: Report = lambda *_: None,
+    once: Once = lambda compute: compute(),
 ) -> tuple[np.ndarray, np.ndarray]:
     """As `laplace`, by minimising anew, for data with noise added and a prior that is shifted at
     random: no linearisation, at the cost of a minimisation each."""
     rng = np.random.default_rng(seed)
-    count, p = samples or FEW, len(forward.unknowns.names)
+    count = samples or FEW
     made = []
     for number in range(count):
         shift = rng.normal(size=len(minimum.x)).astype(np.float32)
         noise = jnp.asarray(rng.normal(size=taps.count), jnp.float32)
         shifted = eqx.tree_at(lambda f: f.unknowns, forward, forward.unknowns.shifted(shift))
         noisy = eqx.tree_at(lambda d: d.values, data, data.values + data.sigma * noise)
-        own = minimise(shifted, [(taps, noisy)], minimum.x - shift, most_steps=5)
+        own = minimise(shifted, [(taps, noisy)], minimum.x - shift, most_steps=5, once=once)
         made.append(own.x + shift - minimum.x)
         report(number + 1, count)
     deviations = np.stack(made)
-    return deviations, np.mean(deviations[:, len(minimum.x) - p :] ** 2, axis=0)
+    own = slice(forward.unknowns.numbers_count, forward.unknowns.known_count)
+    return deviations, np.mean(deviations[:, own] ** 2, axis=0)
+
+
+def solved(
+    forward: Forward, taps: Taps, data: Data, minimum: Minimum, right: Right, tolerance: float
+) -> np.ndarray:
+    """`H⁻¹` times a right-hand side, by conjugate gradients."""
+    return np.asarray(
+        normal_equations(
+            forward,
+            taps,
+            data,
+            jnp.asarray(minimum.x),
+            right,
+            jnp.asarray(minimum.diagonal, jnp.float32),
+            jnp.asarray(0.0, jnp.float32),
+            jnp.asarray(tolerance, jnp.float32),
+            jnp.asarray(_ITERATIONS),
+        ).step
+    )
+
+
+def directions_told(
+    forward: Forward, taps: Taps, data: Data, minimum: Minimum, among: slice
+) -> float:
+    """How many of these unknowns the reports tell, the others being unknown too: the trace of
+    `I - H⁻¹` over them, by one random vector of signs."""
+    signs = np.zeros(len(minimum.x), np.float32)
+    signs[among] = np.random.default_rng(0).choice((-1.0, 1.0), len(signs[among]))
+    nothing = jnp.zeros(len(signs))
+    right = Right(jnp.zeros(()), jnp.zeros(taps.count), nothing, jnp.asarray(signs))
+    return float(signs @ (signs - solved(forward, taps, data, minimum, right, 0.02)))

@@ -1,43 +1,66 @@
-"""The best unknowns so far in a small file, for a run that is interrupted."""
+"""What an interrupted run has done so far, in a small file: done again, it goes on exactly."""
 
 import hashlib
 import io
-from collections.abc import Sequence
+from collections import Counter
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
+from zipfile import BadZipFile
 
 import numpy as np
 
 from ..data.atomic import write_whole
 from ..errors import SplatopError
 
+Entry = Mapping[str, np.ndarray]
 
-def fingerprint(arrays: Sequence[np.ndarray], text: str) -> str:
+
+def fingerprint(arrays: Sequence[np.ndarray | None], text: str) -> str:
     """A short text that is another one for any other problem."""
     digest = hashlib.sha256(text.encode())
     for array in arrays:
-        digest.update(np.ascontiguousarray(array).tobytes())
-    return digest.hexdigest()
+        digest.update(b"none" if array is None else np.ascontiguousarray(array).tobytes())
+    return digest.hexdigest()[:20]
 
 
-def keep(path: Path | None, mark: str, number: int, x: np.ndarray) -> None:
-    """Write down the unknowns and the number of the window; nowhere without a path."""
-    if path is None:
-        return
-    held = io.BytesIO()
-    np.savez(held, x=x, number=number, mark=np.array(mark))
-    write_whole(path, held.getvalue())
+class Journal:
+    """Results of the steps of a computation that always takes the same ones.
 
+    `once` computes a result, or returns what an earlier, interrupted run of the same problem has
+    written down for it. Without a path nothing is kept.
+    """
 
-def resumed(path: Path | None, mark: str, size: int) -> tuple[int, np.ndarray] | None:
-    """Where an interrupted run of the same problem stopped; None if there was none."""
-    if path is None or not path.exists():
-        return None
-    try:
-        with np.load(path, allow_pickle=False) as held:
-            if str(held["mark"]) != mark or held["x"].shape != (size,):
-                return None
-            return int(held["number"]), held["x"].astype(np.float32)
-    except (OSError, ValueError, KeyError):
-        raise SplatopError(
-            f"expected what an interrupted run left in {path}, which cannot be read: remove it"
-        ) from None
+    def __init__(self, path: str | Path | None = None):
+        self.path = None if path is None else Path(path)
+        self._seen: Counter[str] = Counter()
+        self._held: dict[str, np.ndarray] = {}
+        if self.path is not None and self.path.exists():
+            try:
+                with np.load(self.path, allow_pickle=False) as held:
+                    self._held = {name: held[name] for name in held.files}
+            except (OSError, ValueError, KeyError, BadZipFile):
+                raise SplatopError(
+                    f"expected what an interrupted run left in {self.path}, which cannot be read: "
+                    "remove it"
+                ) from None
+
+    def once(self, mark: str, compute: Callable[[], Entry]) -> Entry:
+        """The result of the next step of the problem that `mark` is the fingerprint of."""
+        if self.path is None:
+            return compute()
+        name = f"{mark}.{self._seen[mark]}"
+        self._seen[mark] += 1
+        found = {k.split("/")[1]: v for k, v in self._held.items() if k.split("/")[0] == name}
+        if found:
+            return found
+        made = compute()
+        self._held |= {f"{name}/{key}": np.asarray(value) for key, value in made.items()}
+        held = io.BytesIO()
+        np.savez(held, **self._held)  # type: ignore[arg-type]
+        write_whole(self.path, held.getvalue())
+        return made
+
+    def remove(self) -> None:
+        """The run is done."""
+        if self.path is not None:
+            self.path.unlink(missing_ok=True)

@@ -38,13 +38,12 @@ def from_starts(
     starts: Sequence[np.ndarray],
     *,
     report: Callable[[Progress], None],
-    keep: Callable[[int, np.ndarray], None],
     **how: Any,
 ) -> Minimum:
     """The first minimum that explains the reports, by way of growing windows; if no start leads to
     one, the best that there is. Only the likeliest start is followed to the end in any case."""
     if len(windows) == 1 or len(starts) == 1:
-        return minimise(forward, windows, starts[0], report=report, keep=keep, **how)
+        return minimise(forward, windows, starts[0], report=report, **how)
     steps = 0
     for x in starts:
         done = steps
@@ -52,12 +51,8 @@ def from_starts(
         def counted(p: Progress, done: int = done) -> None:
             report(Progress(p.frames, done + p.step, p.cost, p.count))
 
-        def kept(number: int, best: np.ndarray) -> None:
-            if number == len(windows) - 1:  # until there, the start may be a wrong one
-                keep(number, best)
-
-        found = minimise(forward, windows, x, give_up=True, report=counted, keep=kept, **how)
+        found = minimise(forward, windows, x, give_up=True, report=counted, **how)
         steps += found.steps
         if np.isfinite(found.misfit) and found.ratio <= STUCK:
             return found
-    return minimise(forward, windows, starts[0], report=report, keep=keep, **how)
+    return minimise(forward, windows, starts[0], report=report, **how)

@@ -6,19 +6,19 @@ from functools import cached_property
 from pathlib import Path
 from typing import Any
 
-import equinox as eqx
-import jax
 import jax.numpy as jnp
 import numpy as np
 
 from ..errors import SplatopError, unknown_name
-from ..stepper import rollout
+from ..stepper import TIME
 from .check import Check
 from .dynamics import Dynamics
 from .frames import Frames
 from .minimise import Forward, Minimum
+from .model_error import ErrorScale
 from .observations import Observations
-from .observe import Taps, make_taps
+from .observe import make_taps
+from .runs import random_increments, rolled, seen
 from .unknowns import Prior
 
 
@@ -68,6 +68,7 @@ class Analysis:
     held_out: HeldOut | None = None
     warnings: tuple[str, ...] = ()
     earlier: "Analysis | None" = None
+    errors: ErrorScale | None = None  # how wrong the model counts as; exact, if None
     options: Mapping[str, Any] = field(default_factory=dict)
 
     @property
@@ -107,7 +108,7 @@ class Analysis:
     def coefficients(self) -> dict[str, float]:
         """All coefficients, with those that were unknown as they were found."""
         found = self.forward.unknowns.coefficients(jnp.asarray(self.minimum.x))
-        return {name: float(value) for name, value in found.items()}
+        return {name: float(value) for name, value in found.items() if name != TIME}
 
     @cached_property
     def estimates(self) -> dict[str, Estimate]:
@@ -176,8 +177,10 @@ class Analysis:
         if self.deviations is None:
             return mean, None
         total = np.zeros(len(mean))
-        for deviation in self.deviations:
-            total += (np.asarray(seen(self.forward, x + deviation, taps), float) - mean) ** 2
+        for number, deviation in enumerate(self.deviations):
+            later = random_increments(self.forward, steps, number)
+            member = seen(self.forward, x + deviation, taps, later)
+            total += (np.asarray(member, float) - mean) ** 2
         return mean, np.sqrt(total / len(self.deviations))
 
     def advance(self, observations: Any, **changes: Any) -> "Analysis":
@@ -228,6 +231,7 @@ class Analysis:
             "estimates": {n: vars(e) for n, e in self.estimates.items()},
             "held_out": None if self.held_out is None else vars(self.held_out),
             "prior": self.prior.source,
+            "model_error": None if self.errors is None else self.errors.scale,
         }
 
     def plot(self, field: str | None = None, ax: Any = None) -> Any:
@@ -273,8 +277,9 @@ class Analysis:
         std = None
         if self.deviations is not None:
             total = np.zeros(mean.shape)
-            for deviation in self.deviations:
-                member = on_grid(rolled(self.forward, x + deviation, steps)[chosen])
+            for number, deviation in enumerate(self.deviations):
+                later = random_increments(self.forward, steps, number)
+                member = on_grid(rolled(self.forward, x + deviation, steps, later)[chosen])
                 total += (member - mean) ** 2
             std = smoothed_std(total / len(self.deviations), self)
         return Frames(
@@ -306,22 +311,6 @@ def smoothed_std(variance: np.ndarray, analysis: Analysis) -> np.ndarray:
             width = 0.02 * variance.shape[axis + 2]
             variance = gaussian_filter1d(variance, width, axis=axis + 2, mode=mode)
     return np.sqrt(variance).astype(np.float32)
-
-
-@eqx.filter_jit
-def seen(forward: Forward, x: jax.Array, taps: Taps) -> jax.Array:
-    """What sensors see, `(n,)`, in the units of the fields."""
-    return forward(x, taps)
-
-
-@eqx.filter_jit
-def rolled(forward: Forward, x: jax.Array, steps: int) -> jax.Array:
-    """The states from the first frame on, `(steps + 1, C, *N)`."""
-    u0, coefficients = forward.unknowns.state(x), forward.unknowns.coefficients(x)
-    if steps == 0:
-        return u0[None]
-    states = rollout(forward.stepper, u0, coefficients, steps=steps)
-    return jnp.concatenate([u0[None], states])
 
 
 def _finite(value: float) -> float | None:

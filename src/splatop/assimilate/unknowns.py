@@ -1,5 +1,5 @@
 """What is looked for, as numbers that are standard normal before anything was measured: the state
-at the first frame in the harmonics of its domain, and coefficients."""
+at the first frame in the harmonics of its domain, coefficients, and what the model gets wrong."""
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
@@ -15,14 +15,15 @@ from ..grid import Grid
 from ..spaces import BoxSpace
 from ..spectral import Field
 from ..walls.galerkin import Galerkin
+from .model_error import Increments
 
 # Before anything was measured an unknown coefficient is known to this factor, one standard
 # deviation.
 COEFFICIENT_FACTOR = 2.0
 # Numbers of the state whose prior standard deviations together are below this share of it are held.
 _NEGLIGIBLE = 1e-5
-# Groups of like wavelength that the preconditioner tells apart.
-_SHELLS = 10
+# Groups of like wavelength that the preconditioner tells apart, and of increments by their time.
+_SHELLS, _TIMES = 10, 3
 
 
 @dataclass(frozen=True, eq=False)
@@ -43,7 +44,8 @@ class Prior:
 
 
 class Unknowns(eqx.Module):
-    """Whitened unknowns `x`, `(m + p,)`: m numbers of the state, then p coefficients.
+    """Whitened unknowns `x`, `(m + p + w,)`: m numbers of the state, then p coefficients, then w of
+    the increments that make up for the model's `errors`, if it has any.
 
     A number of the state is `mean + std x`; a coefficient is `start exp(spread x)` and so keeps its
     sign.
@@ -61,20 +63,39 @@ class Unknowns(eqx.Module):
     shell: Array  # of each number looked for: those of like wavelength
     shells: int = eqx.field(static=True)
     signs: Float[Array, " m"]  # random
+    errors: Increments | None = None
 
     @property
     def numbers_count(self) -> int:
         return len(self.std)
 
     @property
-    def size(self) -> int:
+    def known_count(self) -> int:
+        """Of the state and the coefficients together, which come before the increments."""
         return len(self.std) + len(self.names)
+
+    @property
+    def size(self) -> int:
+        return self.known_count + (0 if self.errors is None else self.errors.size)
 
     def coefficients(self, x: Array) -> dict[str, Any]:
         values: dict[str, Any] = dict(self.start)
-        for name, spread, own in zip(self.names, self.spread, x[self.numbers_count :], strict=True):
-            values[name] = self.start[name] * jnp.exp(spread * own)
+        own = x[self.numbers_count : self.known_count]
+        for name, spread, one in zip(self.names, self.spread, own, strict=True):
+            values[name] = self.start[name] * jnp.exp(spread * one)
         return values
+
+    def increments(self, x: Array, steps: int, later: Array | None = None) -> Array | None:
+        """What is added after each of so many steps, as numbers; None for an exact model."""
+        if self.errors is None or steps == 0:
+            return None
+        return self.errors.course(x[self.known_count :], steps, later)
+
+    def added(self, increment: Float[Array, " k"]) -> Field:
+        """One of the increments at the points of the grid."""
+        assert self.errors is not None
+        flat = jnp.zeros(self.mean.size).at[self.errors.index].set(increment)
+        return self.space.evaluate(flat.reshape(self.mean.shape), self.grid.fractions())
 
     def numbers(self, x: Array) -> Float[Array, "C *R"]:
         """Of the state, in its space."""
@@ -102,24 +123,42 @@ class Unknowns(eqx.Module):
         """The same unknowns, counted from others: `shifted(a)` at x is this at `a + x`."""
         a = jnp.asarray(shift, jnp.float32)
         moved = self.coefficients(a)
-        return eqx.tree_at(
+        made = eqx.tree_at(
             lambda u: (u.mean, u.start),
             self,
             (self.numbers(a), {name: moved[name] for name in self.start}),
         )
+        if self.errors is None:
+            return made
+        own = self.errors.shift + a[self.known_count :].reshape(self.errors.shift.shape)
+        return eqx.tree_at(lambda u: u.errors.shift, made, own)
 
     def sensitivity(self, tangent: Callable[[Array], Array]) -> Float[Array, " s"]:
         """About the diagonal of `JᵀJ` of a linear map J of the unknowns, which preconditions.
 
         Of the numbers of a state it is averaged over those of like wavelength, by one random
-        combination of each kind; of coefficients it is exact.
+        combination of each kind, and so of increments about as late; of coefficients it is exact.
         """
-        alone = jnp.where(self.shell == jnp.arange(self.shells)[:, None], self.signs, 0.0)
-        probes = jax.scipy.linalg.block_diag(alone, jnp.eye(len(self.names), dtype=alone.dtype))
-        power = jax.lax.map(lambda probe: jnp.sum(tangent(probe) ** 2), probes)
-        whole = jax.ops.segment_sum(self.std**2, self.shell, self.shells)
-        own = self.std**2 * (power[: self.shells] / whole)[self.shell]
-        return jnp.concatenate([own, power[self.shells :]])
+        groups, std, signs = [self.shell], [self.std], [self.signs]
+        groups.append(self.shells + jnp.arange(len(self.names)))
+        kinds = self.shells + len(self.names)
+        std.append(jnp.ones(len(self.names)))
+        signs.append(jnp.ones(len(self.names)))
+        if self.errors is not None:
+            everyone = jnp.zeros(self.mean.size, int).at[self.index].set(self.shell)
+            own, several = self.errors.groups(everyone, self.shells, _TIMES)
+            groups.append(kinds + own)
+            kinds += several
+            std.append(jnp.tile(self.errors.std, self.errors.steps))
+            signs.append(jnp.resize(self.signs, (self.errors.size,)))
+        group, scale, sign = (jnp.concatenate(parts) for parts in (groups, std, signs))
+
+        def power(kind):
+            return jnp.sum(tangent(jnp.where(group == kind, sign, 0.0)) ** 2)
+
+        powers = jax.lax.map(power, jnp.arange(kinds))
+        whole = jax.ops.segment_sum(scale**2, group, kinds)
+        return scale**2 * (powers / jnp.maximum(whole, 1e-30))[group]
 
 
 def make_unknowns(
@@ -130,6 +169,7 @@ def make_unknowns(
     scheme: Galerkin | None,
     coefficients: Mapping[str, float],
     unknown: Mapping[str, float],
+    errors: Increments | None = None,
 ) -> Unknowns:
     """`unknown` holds for each unknown coefficient the factor that it is known to."""
     flat = prior.std.ravel()
@@ -153,4 +193,5 @@ def make_unknowns(
         shell=jnp.asarray(shell),
         shells=int(shell.max()) + 1,
         signs=jnp.asarray(np.random.default_rng(0).choice((-1.0, 1.0), len(kept)), jnp.float32),
+        errors=errors,
     )

@@ -53,6 +53,13 @@ def assimilate(
         float | None, typer.Option(help="Time of the first frame; else of the first report.")
     ] = None,
     prior: PriorOption = None,
+    model_error: Annotated[
+        str | None,
+        typer.Option(
+            help="How wrong the model is in each frame, as a share of the field's spread: 0.01, or "
+            "auto; else it counts as exact."
+        ),
+    ] = None,
     spread: Annotated[
         str, typer.Option(help="Uncertainty by laplace, ensemble (slower) or none.")
     ] = "laplace",
@@ -87,6 +94,7 @@ def assimilate(
             begin=begin,
             window=window,
             prior=prior,
+            model_error=model_error,
             spread=spread,
             samples=samples,
             hold_out=hold_out,
@@ -311,6 +319,8 @@ def _show(content: dict[str, Any]) -> None:
     )
     shown_ratio = "not finite" if ratio is None else f"{ratio:.3g}"
     _print(f"twice the cost over the reports: {shown_ratio} (expected: 1)")
+    if content["model_error"] is not None:
+        _print(f"model error: {content['model_error']:.2g} of the field's spread in each frame")
     for name, value in content["noise"].items():
         _print(f"noise of {name}, estimated: {value:.3g}")
     if content["estimates"]:

@@ -163,11 +163,13 @@ def load_npz(path: Path) -> dict[str, np.ndarray]:
             arrays = {name: archive[name] for name in archive.files}
     except (ValueError, zipfile.BadZipFile, EOFError) as error:
         raise _refused(path, str(error)) from error
-    if not arrays:
-        raise SplatopError(f"{path.name}: expected at least one array, got none")
-    for name, array in arrays.items():
-        is_complex(array.dtype, f"'{name}'", path.name)
-    return arrays
+    held = {name: array for name, array in arrays.items() if array.dtype.kind in "buifc"}
+    if not held:
+        raise SplatopError(
+            f"{path.name}: expected at least one array of numbers, got "
+            f"{', '.join(arrays) or 'none'}"
+        )
+    return held
 
 
 def _refused(path: Path, reason: str) -> SplatopError:

@@ -14,9 +14,10 @@ from .edges import Told, settled
 from .hdf5 import SIGNATURE, datasets, error_line, open_hdf5
 from .inputs import check_drop, with_inputs
 from .masks import read_mask
+from .mesh_series import SERIES, SINGLE, one_mesh, open_series
 from .names import Renamed, names_asked
 from .pdebench import FlatTrajectories, GroupedTrajectories, is_flat, is_grouped
-from .scattered import from_arrays, from_dataset, open_series
+from .scattered import from_arrays, from_dataset
 from .tables import TABLES, open_table
 from .times import told_times
 from .trajectories import Trajectories
@@ -109,9 +110,12 @@ def _open(path: Path, axes: str | None, asked: dict[str, Any]) -> Trajectories:
         start = stream.read(16)
     head = start[:8]
     if path.suffix.lower() in TABLES:
-        return open_table(path, **_of_points(axes, asked))
-    if path.suffix.lower() in (".xdmf", ".xmf"):
+        _of_points(axes, asked)
+        return open_table(path, **asked)
+    if path.suffix.lower() in SERIES:
         return open_series(path, **_of_points(axes, asked))
+    if path.suffix.lower() in SINGLE:
+        raise one_mesh(path)
     if head == SIGNATURE:
         return _hdf5(path, axes, asked)
     if start.startswith(MATLAB) or path.suffix.lower() == ".mat":
@@ -124,7 +128,7 @@ def _open(path: Path, axes: str | None, asked: dict[str, Any]) -> Trajectories:
         return _labelled(path, axes, asked)
     raise SplatopError(
         "expected HDF5 (The Well, PDEBench, NetCDF), NetCDF 3, Zarr, MATLAB, .npy, .npz, a table "
-        "(.csv, .parquet) or a series on a mesh (.xdmf), "
+        "(.csv, .txt, .parquet) or a series on a mesh (.xdmf, .pvd), "
         f"{path} is none of them (it begins with {head!r}): convert it first"
     )
 

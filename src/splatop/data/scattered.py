@@ -1,20 +1,25 @@
 """Fields at fixed points: arrays and files that hold points `(P, 2)` beside their values."""
 
 from collections.abc import Mapping, Sequence
-from pathlib import Path
 from typing import Any
 
 import numpy as np
 
 from ..errors import SplatopError
 from ..points import Points
-from .axes import check_real, choose_fields, need, uniform_spacing
+from .axes import check_real, choose_fields, need
 from .stated import Stated
+from .times import frame_times
 from .trajectories import ArrayTrajectories
 
-# What arrays of points and of times are called, without regard to case.
-PLACES = ("points", "places", "x_star", "xy", "coordinates", "coords", "vertices", "nodes")
+# What arrays of points, of times and of triangles are called, without regard to case.
+PLACES = (
+    *("points", "places", "x_star", "xy", "coordinates", "coords", "vertices", "nodes"),
+    *("mesh_pos", "pos"),
+)
 TIMES = ("t", "time", "times", "t_star", "tt")
+CELLS = ("cells", "triangles", "faces")
+_COMPONENTS = 9  # of a tensor, at most
 # Names of the dimension that points have in xarray.
 DIMENSIONS = (
     "point",
@@ -38,10 +43,14 @@ def at_points(
     fields: Sequence[str],
     source: str,
     kind: str,
+    times: np.ndarray | None = None,
     lengths: Sequence[float] | None = None,
     origin: Sequence[float] | None = None,
 ) -> ArrayTrajectories:
-    """Trajectories from values `(B, T, C, P)` at places `(P, 2)`."""
+    """Trajectories from values `(B, T, C, P)` at places `(P, 2)`.
+
+    A `dt` that is given replaces the `times` of the frames, which need not be even.
+    """
     grid = Points.of(places, lengths=lengths, origin=origin)
     repeated = len(places) - len(np.unique(np.round(grid.places, 12), axis=0))
     if repeated:
@@ -54,9 +63,15 @@ def at_points(
             f"{source}: expected values (B, T, C, P) at its P = {len(grid.places)} points, got "
             f"shape {array.shape}"
         )
+    if dt is not None:
+        times = None
+    elif times is not None:
+        dt, times = frame_times(times, source=source, name="t")
     step = need(dt, "the time between frames", "give it (--dt)", source)
     about = {"source": source, "format": kind}
-    return ArrayTrajectories(array, grid, dt=step, fields=tuple(fields), attributes=about)
+    return ArrayTrajectories(
+        array, grid, dt=step, fields=tuple(fields), attributes=about, times=times
+    )
 
 
 def from_arrays(
@@ -70,41 +85,26 @@ def from_arrays(
 ) -> ArrayTrajectories | None:
     """From named arrays, points among them; None if there are none.
 
-    The axes of values are told by their lengths: that of the points, that of the times; one of
-    length 2 beside these is a vector's components, `u` and `v`.
+    The axes of values are told by their lengths, that of the points and that of the times, and by
+    their order; triangles of the points, if there are some, are the shape.
     """
     by_name = {name.lower(): name for name in arrays}
-    place = next((by_name[name] for name in PLACES if name in by_name), None)
-    if place is None and {"x", "y"} <= set(by_name):
-        x, y = (np.squeeze(arrays[by_name[axis]]) for axis in "xy")
-        if x.ndim != 1 or x.shape != y.shape:
-            return None
-        points, used = np.stack([x, y], axis=1), {by_name["x"], by_name["y"]}
-        # A grid has the same, of as many points along both of its axes.
-        if any(a.ndim >= 2 and list(a.shape).count(len(x)) > 1 for a in arrays.values()):
-            return None
-    elif place is not None:
-        points, used = np.asarray(arrays[place]), {place}
-        points = (
-            points.T if points.ndim == 2 and points.shape[0] == 2 != points.shape[1] else points
-        )
-        if points.ndim != 2 or points.shape[1] != 2:
-            if place.lower() == "points":
-                raise SplatopError(
-                    f"{source}: expected points (P, 2) in '{place}', got shape {points.shape}"
-                )
-            return None
-    else:
+    found_places = _places(arrays, by_name, source)
+    if found_places is None:
         return None
+    points, used = found_places
     clock = next((by_name[name] for name in TIMES if name in by_name), None)
     times = None if clock is None else np.ravel(arrays[clock])
-    if dt is None and times is not None and len(times) > 1:
-        dt = uniform_spacing(times, str(clock), source=source)
-    if dt is None and "dt" in by_name and np.size(arrays[by_name["dt"]]) == 1:
+    times = None if times is None or len(times) < 2 else times
+    if dt is None and times is None and "dt" in by_name and np.size(arrays[by_name["dt"]]) == 1:
         dt = float(np.ravel(arrays[by_name["dt"]])[0])
+    cells = next((by_name[name] for name in CELLS if name in by_name), None)
     found: dict[str, np.ndarray] = {}
     for name, array in arrays.items():
-        if name in used | {clock} or array.ndim < 2 or len(points) not in array.shape:
+        if name in used | {clock, cells} or array.ndim < 2 or len(points) not in array.shape:
+            continue
+        # Kinds of nodes and the like are whole numbers.
+        if array.dtype.kind in "iub" and name not in (fields or ()):
             continue
         check_real(array.dtype, f"'{name}'", source)
         found |= _channels(name, np.asarray(array), len(points), times, source)
@@ -116,10 +116,76 @@ def from_arrays(
     names = _named(fields, found)
     shapes = {found[name].shape for name in names}
     if len(shapes) > 1:
-        raise SplatopError(f"{source}: expected fields of one shape, got {sorted(shapes)}")
+        listed = ", ".join(f"{name} {found[name].shape}" for name in names)
+        raise SplatopError(
+            f"{source}: expected fields of one shape (trajectories, times, points), got {listed}: "
+            f"name the fields to read, such as --fields {names[0]}"
+        )
     stacked = np.stack([found[name] for name in names], axis=2)
     wanted = tuple(fields) if fields is not None and len(fields) == len(names) else names
-    return at_points(stacked, points, dt=dt, fields=wanted, source=source, kind=kind, **box)
+    opened = at_points(
+        stacked, points, dt=dt, fields=wanted, source=source, kind=kind, times=times, **box
+    )
+    if cells is not None:
+        opened.mesh_shape = _shape(points, np.asarray(arrays[cells]), str(cells), source)
+    return opened
+
+
+def _places(
+    arrays: Mapping[str, np.ndarray], by_name: Mapping[str, str], source: str
+) -> tuple[np.ndarray, set[str]] | None:
+    """The points `(P, 2)` among named arrays, and the names of these."""
+    place = next((by_name[name] for name in PLACES if name in by_name), None)
+    if place is None:
+        if not {"x", "y"} <= set(by_name):
+            return None
+        x, y = (np.squeeze(arrays[by_name[axis]]) for axis in "xy")
+        if x.ndim != 1 or x.shape != y.shape:
+            return None
+        # A grid has the same, of as many points along both of its axes.
+        if any(a.ndim >= 2 and list(a.shape).count(len(x)) > 1 for a in arrays.values()):
+            return None
+        return np.stack([x, y], axis=1), {by_name["x"], by_name["y"]}
+    points = np.asarray(arrays[place])
+    points = _constant(points, place, source) if points.ndim == 3 else points
+    points = points.T if points.ndim == 2 and points.shape[0] == 2 != points.shape[1] else points
+    if points.ndim != 2 or points.shape[1] != 2:
+        if place.lower() in ("points", "mesh_pos"):
+            raise SplatopError(
+                f"{source}: expected points (P, 2) in '{place}', got shape {points.shape}"
+            )
+        return None
+    return points, {place}
+
+
+def _constant(array: np.ndarray, name: str, source: str) -> np.ndarray:
+    """What is stored again for each time, once."""
+    if (array != array[:1]).any():
+        raise SplatopError(
+            f"{source}: expected '{name}' to be the same at all times, got {name} that changes: "
+            "points must stay where they are, interpolate the values to fixed ones"
+        )
+    return array[0]
+
+
+def _shape(points: np.ndarray, cells: np.ndarray, name: str, source: str) -> Any:
+    """The outline of triangles `(M, 3)` of the points."""
+    import meshio
+
+    from ..shapes.mesh import shape_of_mesh
+
+    cells = _constant(cells, name, source) if cells.ndim == 3 else cells
+    kinds = {3: "triangle", 4: "quad"}
+    if cells.ndim != 2 or cells.shape[1] not in kinds or cells.dtype.kind not in "iu":
+        raise SplatopError(
+            f"{source}: expected triangles (M, 3), as numbers of points, in '{name}', got "
+            f"{cells.dtype} of shape {cells.shape}"
+        )
+    cells = cells.astype(int)
+    if cells.size and cells.min() == 1 and cells.max() == len(points):
+        cells = cells - 1  # as MATLAB counts
+    mesh = meshio.Mesh(np.asarray(points, float), [(kinds[cells.shape[1]], cells)])
+    return shape_of_mesh(mesh, source)
 
 
 def _named(fields: Sequence[str] | None, found: Mapping[str, Any]) -> tuple[str, ...]:
@@ -133,30 +199,47 @@ def _channels(
     name: str, array: np.ndarray, points: int, times: np.ndarray | None, source: str
 ) -> dict[str, np.ndarray]:
     """Values `(B, T, P)` by channel."""
-    shape = list(array.shape)
-    axis = len(shape) - 1 if shape[-1] == points else shape.index(points)
-    moved = np.moveaxis(array, axis, -1)
-    rest = list(moved.shape[:-1])
-    if times is not None and len(times) in rest:
-        moved = np.moveaxis(moved, rest.index(len(times)), -2)
-        others = list(moved.shape[:-2])
-        if not others:
-            return {name: moved[None]}
-        if len(others) == 1 and axis == 0:  # (P, components, T), as vectors at stations are stored
-            stem = name.lower().removesuffix("_star")
-            letters = ("u", "v") if stem == "u" and others[0] == 2 else None
-            names = letters or [f"{stem}_{k}" for k in range(others[0])]
-            return {one: moved[k][None] for k, one in enumerate(names)}
-    if len(rest) == 1:
-        return {name: moved[None]}
-    if len(rest) == 2:
-        return {name: moved}
-    if len(rest) == 3:
-        count = rest[2]
-        names = [name] if count == 1 else [f"{name}_{k}" for k in range(count)]
-        return {one: moved[:, :, k] for k, one in enumerate(names)}
-    raise SplatopError(
-        f"{source}: expected '{name}' as (T, P), (B, T, P) or (B, T, C, P), got {array.shape}"
+    letters = _letters(array.shape, points, None if times is None else len(times))
+    if letters is None:
+        raise SplatopError(
+            f"{source}: expected '{name}' as (T, P), (B, T, P), (B, T, C, P), (T, P, C) or "
+            f"(P, C, T) at its P = {points} points"
+            + (f" and T = {len(times)} times" if times is not None else "")
+            + f", got {array.shape}"
+        )
+    wanted = [letters.index(letter) for letter in "btcp" if letter in letters]
+    moved = np.transpose(array, wanted)
+    moved = moved if "b" in letters else moved[None]
+    stem = name[: -len("_star")] if name.lower().endswith("_star") else name
+    if "c" not in letters or moved.shape[2] == 1:
+        return {stem: moved[:, :, 0] if "c" in letters else moved}
+    count = moved.shape[2]
+    if count == 2:
+        names = ("u", "v") if stem.lower() == "u" else (f"{stem}_x", f"{stem}_y")
+    else:
+        names = tuple(f"{stem}_{k}" for k in range(count))
+    return {one: moved[:, :, k] for k, one in enumerate(names)}
+
+
+def _letters(shape: tuple[int, ...], points: int, times: int | None) -> str | None:
+    """What the axes of values are: the first usual order that their lengths allow, or None.
+
+    The orders are ours (`btcp` and less), those of meshes (`tpc`) and of stations (`pct`).
+    """
+    orders = {
+        2: ("tp", "pt"),
+        3: ("btp", "tpc", "pct", "tcp"),
+        4: ("btcp", "btpc"),
+    }.get(len(shape), ())
+    fitting = (
+        order
+        for order in orders
+        if shape[order.index("p")] == points and times in (None, shape[order.index("t")])
+    )
+    # Components are few where they could be times or trajectories.
+    return next(
+        (o for o in fitting if len(o) != 3 or "c" not in o or shape[o.index("c")] <= _COMPONENTS),
+        None,
     )
 
 
@@ -190,63 +273,20 @@ def from_dataset(
     if not arrays:
         raise SplatopError(f"{source}: expected variables over time and '{dimension}', got none")
     clock = next((str(c) for c in data.coords if str(c).lower() in ("t", "time")), None)
-    if dt is None and clock is not None and data[clock].dtype.kind in "fiu":
-        dt = uniform_spacing(data[clock].values, clock, source=source)
+    known = clock is not None and data[clock].dtype.kind in "fiu"
     names = choose_fields(fields, arrays)
     stacked = np.stack([arrays[name] for name in names], axis=2)
-    places_array = np.stack(places, axis=1)
     found = at_points(
-        stacked, places_array, dt=dt, fields=names, source=source, kind="xarray points", **box
+        stacked,
+        np.stack(places, axis=1),
+        dt=dt,
+        fields=names,
+        source=source,
+        kind="xarray points",
+        times=data[clock].values if known else None,
+        **box,
     )
     text = data.attrs.get("boundary_conditions")
     if isinstance(text, str):
         found.stated = Stated(text=text)
-    return found
-
-
-def open_series(
-    path: Path, *, fields: Sequence[str] | None, dt: float | None, **box: Any
-) -> ArrayTrajectories:
-    """A time series on a mesh that meshio reads (XDMF), at the mesh's vertices."""
-    import meshio
-
-    from ..shapes.mesh import shape_of_mesh, triangles_of
-
-    source = path.name
-    try:
-        with meshio.xdmf.TimeSeriesReader(path) as reader:
-            points, cells = reader.read_points_cells()
-            frames = [reader.read_data(k) for k in range(reader.num_steps)]
-    except (SystemExit, Exception) as error:
-        raise SplatopError(
-            f"expected a time series in XDMF, {source} cannot be read ({str(error)[:160]}): write "
-            "it with meshio, or give the values as a table with columns t, x, y"
-        ) from error
-    if not frames:
-        raise SplatopError(f"{source}: expected frames of a time series, got none")
-    mesh = meshio.Mesh(np.asarray(points), cells)
-    places, _ = triangles_of(mesh, source)
-    times = np.array([float(t) for t, _, _ in frames])
-    data = [point_data for _, point_data, _ in frames]
-    for k, held in enumerate(data):
-        if set(held) != set(data[0]) or any(len(v) != len(places) for v in held.values()):
-            raise SplatopError(
-                f"{source}: expected the same fields at all {len(places)} vertices in each frame, "
-                f"got others in frame {k}"
-            )
-    channels = {}
-    for name in data[0]:
-        values = np.stack([np.asarray(held[name], float) for held in data])
-        if values.ndim == 2:
-            channels[name] = values
-        else:
-            axes = zip("xy", np.moveaxis(values, -1, 0), strict=False)
-            channels |= {f"{name}_{axis}": one for axis, one in axes}
-    names = choose_fields(fields, channels)
-    stacked = np.stack([channels[name] for name in names], axis=1)[None]
-    step = uniform_spacing(times, "t", source=source) if dt is None else dt
-    found = at_points(
-        stacked, places, dt=step, fields=names, source=source, kind="mesh series", **box
-    )
-    found.mesh_shape = shape_of_mesh(mesh, source)
     return found

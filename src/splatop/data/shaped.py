@@ -19,7 +19,7 @@ from ..shapes.mesh import SUFFIXES, read_mesh, shape_of_mesh
 from ..spaces.kept import shape_basis_of
 from ..spaces.shape_basis import edge_points
 from .axes import as_lengths, as_origin
-from .sampling import axis_points, sampling_words
+from .sampling import axis_points, rounded, sampling_words
 from .trajectories import Trajectories
 from .window import all_free, look_for_holes, window_of
 
@@ -34,11 +34,8 @@ class MaskedTrajectories(Trajectories):
 
     def __init__(self, whole: Trajectories, points: Points):
         self._whole = whole
+        self._like(whole)
         self.grid = points
-        self.dt, self.fields = whole.dt, whole.fields
-        self.trajectories, self.frames = whole.trajectories, whole.frames
-        self.coefficients, self.attributes = whole.coefficients, whole.attributes
-        self.stated = whole.stated
 
     def read(self, trajectory: int, start: int, frames: int) -> np.ndarray:
         assert isinstance(self.grid, Points)
@@ -120,19 +117,24 @@ def _shape_of_points(data: Trajectories, told: Any) -> tuple[Shape, tuple[Place,
         shape = window_of(data.grid)
     else:
         low, high = data.grid.places.min(0), data.grid.places.max(0)
-        size = high - low
+        corners = [_outward(one, (high - low)[k % 2], k < 2) for k, one in enumerate((*low, *high))]
         raise SplatopError(
             f"{data.source}: expected the shape that the points lie in; the file does not say. "
             f"They reach from ({low[0]:.4g}, {low[1]:.4g}) to ({high[0]:.4g}, {high[1]:.4g}): give "
-            f'--shape "box({low[0] - 0.01 * size[0]:.3g}, {low[1] - 0.01 * size[1]:.3g}, '
-            f'{high[0] + 0.01 * size[0]:.3g}, {high[1] + 0.01 * size[1]:.3g})" if that is where '
+            f'--shape "box({", ".join(f"{one:g}" for one in corners)})" if that is where '
             "the edges are, or what is (shape= in Python). If the points are a window of something "
             'larger and nothing holds at its edges, give --boundary "all: free"'
         )
     return shape, around or shape.bounds
 
 
-def _masked(data: Trajectories, told: Any) -> tuple[MaskedTrajectories, Shape, tuple[Place, Place]]:
+def _outward(end: float, size: float, low: bool) -> float:
+    """The roundest number up to 3 % of the size beyond the outermost points."""
+    margin = 0.015 * float(size)
+    return rounded(float(end) + (-margin if low else margin), margin)
+
+
+def _masked(data: Trajectories, told: Any) -> tuple[Trajectories, Shape, tuple[Place, Place]]:
     grid = _grid(data, told)
     corners = _corners(Domain.box(grid.lengths, grid.origin, (False, False)))
     first = data.states(0, 0, 1)[0]
@@ -159,7 +161,8 @@ def _masked(data: Trajectories, told: Any) -> tuple[MaskedTrajectories, Shape, t
             f"{y[j]:.4g}) and {int(lost.sum()) - 1} other points: give a shape that leaves them "
             "out, or the mask that the NaN are (--mask nan)"
         )
-    return MaskedTrajectories(data, Points.of_mask(grid, mask)), shape, corners
+    points = Points.of_mask(grid, mask)
+    return data.made_of(lambda whole: MaskedTrajectories(whole, points)), shape, corners
 
 
 def _of_mask(mask: np.ndarray, grid: Grid, corners: tuple[Place, Place]) -> Shape:

@@ -76,7 +76,7 @@ class Trajectories(abc.ABC):
         self.trajectories, self.frames = whole.trajectories, whole.frames
         self.coefficients, self.attributes = whole.coefficients, whole.attributes
         self.coordinates, self.stated = whole.coordinates, whole.stated
-        self.times = whole.times
+        self.times, self.mesh_shape = whole.times, whole.mesh_shape
         self.domain = whole.domain
 
     @property

@@ -202,10 +202,15 @@ def rollout_error(
     frames = np.stack(
         [training.window(int(i) // training.frames, int(i) % training.frames, 1)[0] for i in which]
     )
-    lengths = data.grid.lengths
+    where = {
+        "lengths": data.grid.lengths,
+        "dt": data.dt,
+        "domain": data.domain,
+        "layout": data.grid.layout,
+    }
     at = {**coefficients, **training.moments(np.stack(np.divmod(which, training.frames), axis=1))}
-    numerics = choose_numerics(equation, at, frames, lengths=lengths, dt=data.dt).numerics
-    physics = build_physics(equation, numerics, lengths=lengths, dt=data.dt)
+    numerics = choose_numerics(equation, at, frames, **where).numerics
+    physics = build_physics(equation, numerics, **where)
     steps = min(_MOST_STEPS, data.frames - 1)
     if steps < 1:
         return _LOST
