@@ -11,10 +11,11 @@ PACKAGE = Path(splatop.__file__).parent
 ROOMS = """
 _version errors threads annotations cache precomputed shapes domain grid points notebook derivative
 spectral signal stepper exponential integrators
-spaces gaussians render encoders jets
+spaces gaussians render encoders jets finite_differences
 equation etdrk4 physics stability initial walls solver
 benchmarks data identify discover operators surrogate coarse ensemble registry description numerics
-tune model export estimate training evaluate assimilate report reproduce fit_arguments fitted
+tune model export estimate training evaluate assimilate report reproduce
+fit_arguments predicting fitted fitting
 bench cli
 __main__
 """.split()  # noqa: SIM905

@@ -18,10 +18,11 @@ from splatop.data import ArrayTrajectories, open_trajectories, save_trajectories
 from splatop.encoders import LatticeEncoder
 from splatop.equation import CustomTerm, Equation, parse_equation
 from splatop.errors import SplatopError
+from splatop.finite_differences import FiniteDifferenceJets
 from splatop.grid import Grid
 from splatop.identify import identify_trajectories
 from splatop.initial import initial_condition
-from splatop.jets import FiniteDifferenceJets, SpectralJets, SplatJets
+from splatop.jets import SpectralJets, SplatJets
 from splatop.model import ModelSpec
 from splatop.physics import EmbeddedPhysics
 from splatop.solver import solve, solve_trajectories
@@ -334,7 +335,7 @@ def test_commands_from_training_to_rollout(splatop, tmp_path):
 
 
 def test_a_coarser_grid_begins_where_the_fine_one_does():
-    from splatop.training.loaded import coarsened
+    from splatop.training.coarsened import coarsened
 
     grid = Grid((16, 16), (2.0, 2.0), (-1.0, 4.0))
     u = random_field(replace(grid, origin=()), 3)

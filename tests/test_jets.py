@@ -16,8 +16,9 @@ from splatop.derivative import (
 )
 from splatop.encoders import LatticeEncoder, UNetEncoder
 from splatop.errors import SplatopError
+from splatop.finite_differences import FiniteDifferenceJets
 from splatop.grid import Grid
-from splatop.jets import FiniteDifferenceJets, Jet, SpectralJets, SplatJets
+from splatop.jets import Jet, SpectralJets, SplatJets
 from splatop.render import DenseRenderer, FourierRenderer, LocalRenderer
 from splatop.spectral import PassThrough, SharpFilter, SmoothFilter, differentiate
 

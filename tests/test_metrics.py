@@ -19,7 +19,8 @@ from splatop.evaluate.metrics import (
     spectral_error,
 )
 from splatop.evaluate.representation import local_against_dense, representation_errors
-from splatop.jets import FiniteDifferenceJets, SplatJets
+from splatop.finite_differences import FiniteDifferenceJets
+from splatop.jets import SplatJets
 from splatop.spectral import PassThrough, SharpFilter, radial_spectrum
 
 N = 32

@@ -25,9 +25,10 @@ from splatop.equation import (
     parse_equation,
 )
 from splatop.errors import SplatopError
+from splatop.finite_differences import FiniteDifferenceJets
 from splatop.grid import Grid
 from splatop.integrators import RK4
-from splatop.jets import FiniteDifferenceJets, SpectralJets, SplatJets
+from splatop.jets import SpectralJets, SplatJets
 from splatop.physics import EmbeddedPhysics
 from splatop.render import LocalRenderer
 from splatop.spectral import PassThrough, SharpFilter, SmoothFilter, resample, to_modes

@@ -17,7 +17,7 @@ import numpy as np
 import splatop
 from splatop.benchmarks import BENCHMARKS, Benchmark
 from splatop.data import ArrayTrajectories, generate
-from splatop.data.trajectories import spread_frames
+from splatop.data.frames import spread_frames
 from splatop.identify import identify_trajectories
 from splatop.numerics import build_physics
 from splatop.tune import choose_numerics

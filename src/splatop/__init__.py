@@ -44,15 +44,15 @@ if TYPE_CHECKING:  # what type checkers and editors read; `_HOMES` is what Pytho
     from .equation import parse_equation as parse_equation
     from .errors import SplatopError as SplatopError
     from .export import export_model as export_model
+    from .finite_differences import FiniteDifferenceJets as FiniteDifferenceJets
     from .fitted import Fitted as Fitted
-    from .fitted import fit as fit
+    from .fitting import fit as fit
     from .gaussians import Gaussians as Gaussians
     from .grid import Grid as Grid
     from .identify import identify as identify
     from .integrators import ETDRK4 as ETDRK4
     from .integrators import RK4 as RK4
     from .integrators import Integrator as Integrator
-    from .jets import FiniteDifferenceJets as FiniteDifferenceJets
     from .jets import Jet as Jet
     from .jets import JetProvider as JetProvider
     from .jets import SpectralJets as SpectralJets
@@ -100,12 +100,14 @@ _HOMES = {
     "equation": "Equation parse_equation Term",
     "errors": "SplatopError",
     "export": "export_model",
-    "fitted": "Fitted fit",
+    "finite_differences": "FiniteDifferenceJets",
+    "fitted": "Fitted",
+    "fitting": "fit",
     "gaussians": "Gaussians",
     "grid": "Grid",
     "identify": "identify",
     "integrators": "ETDRK4 Integrator RK4",
-    "jets": "FiniteDifferenceJets Jet JetProvider SpectralJets SplatJets",
+    "jets": "Jet JetProvider SpectralJets SplatJets",
     "model": "Model load=load_model save=save_model",
     "numerics": "Numerics build_physics",
     "operators": "Conditioning FNO",

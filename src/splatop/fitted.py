@@ -1,40 +1,34 @@
-"""`fit`: trajectories and an equation in, a surrogate out, in whatever form the user holds them."""
+"""A trained surrogate, used with states in whatever form the user holds them."""
 
-import tempfile
-import warnings
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-import equinox as eqx
 import jax
 import jax.numpy as jnp
 import numpy as np
 
-from .data import ArrayTrajectories, Trajectories, split
-from .data.complex_fields import as_parts, as_whole
-from .data.held import as_trajectories, clock_unit, is_labelled, state_time
-from .data.inputs import check_cover
-from .encoders import Encoder
-from .equation import Equation
-from .equation.text import check_number
-from .errors import SplatopError, check_field, check_finite, is_concrete, unknown_name
+from .data import ArrayTrajectories, Trajectories
+from .data.held import as_trajectories, is_labelled, state_time
+from .errors import SplatopError, unknown_name
 from .evaluate import Metrics, evaluate
-from .fit_arguments import described_terms, equation_text, fields_of, settings_of
 from .grid import Grid
 from .identify import Identified, identify_trajectories
 from .model import Model, save_model
 from .points import Points
-from .signal import Signal
-from .spectral import Field
-from .stepper import TIME, Coefficients, Stepper, at_step, course, rollout
+from .predicting import (
+    as_states,
+    in_form_of,
+    input_signals,
+    roll_out,
+    step_states,
+    warn_unless_finite,
+)
+from .stepper import TIME, Coefficients, Stepper
 from .threads import one_blas_thread
-from .training import Problem, train
-from .training.history import StageHistory, read_history
-from .training.loop import Reporter, silent
-from .training.prepare import Say
-from .training.run_folder import CONFIG, HISTORY, MODEL, read_json
+from .training.history import StageHistory
+from .training.run_folder import MODEL
 
 if TYPE_CHECKING:
     import xarray as xr
@@ -45,132 +39,6 @@ if TYPE_CHECKING:
     State = np.ndarray | jax.Array | xr.Dataset | xr.DataArray
 else:
     Data = State = Report = Any
-
-
-def fit(
-    data: Data,
-    equation: str | Equation,
-    *,
-    coefficients: Mapping[str, Any] | None = None,
-    dt: float | None = None,
-    lengths: float | Sequence[float] | np.ndarray | None = None,
-    origin: float | Sequence[float] | np.ndarray | None = None,
-    fields: Sequence[str] | None = None,
-    periodic: bool | None = None,
-    boundary: str | None = None,
-    sampling: str | Sequence[str] | None = None,
-    shape: str | None = None,
-    mask: str | np.ndarray | None = None,
-    points: np.ndarray | None = None,
-    drop_end: bool = False,
-    t0: float | None = None,
-    times: Sequence[float] | np.ndarray | None = None,
-    inputs: Sequence[str] | None = None,
-    drop_terms: Sequence[str] = (),
-    coarse: int | None = None,
-    stride: int = 1,
-    grid: str = "given",
-    operator: Callable[..., Field] | None = None,
-    encoder: Encoder | None = None,
-    preset: str = "fast",
-    settings: Mapping[str, Any] | None = None,
-    hold_out: int | None = None,
-    out: str | Path | None = None,
-    report: Reporter = silent,
-    say: Say = lambda _: None,
-) -> "Fitted":
-    """A surrogate of the trajectories, with whatever of its equation is known.
-
-    `data` are arrays `(B, T, C, *N)` or `(T, C, *N)` with `dt` and `lengths` (one per axis), the
-    `origin` that the coordinates of an equation begin at (else 0) and, unless the equation's order
-    is theirs, the names of the `fields`; or xarray with named dimensions and coordinates; or
-    trajectories, or a file of them. `equation` is text, or the name of a benchmark or example.
-    `coefficients` are those known, the others are identified; `drop_terms` are terms that the
-    physics shall not know.
-
-    Complex arrays are those of complex fields: `psi` becomes the real fields `psi_re` and `psi_im`,
-    and the equation may be written for either. An equation with `t` in it needs the time `t0` of
-    the first frame of an array; `times` are those of all frames, in place of `dt`, which need not
-    be even. `inputs` are fields of the data that drive the others and are not predicted; the
-    equation may use their names. `drop_end=True` leaves out a last point that repeats
-    the first; `lengths` are then those of the period.
-
-    Values at fixed scattered `points` `(P, 2)` are arrays `(B, T, C, P)` or `(T, C, P)`; `shape`
-    says what part of the plane they are of, as in "box(0, 0, 1, 1) - disk(0.4, 0.5, 0.15)", and
-    `boundary` what holds at its edges. For data on a grid `mask` may be an array of the grid's
-    points that is True inside, or "nan".
-
-    With `coarse=4` the surrogate computes on a quarter of the points along each axis, with
-    `stride=4` one step of it is four frames long; states go in and come out on the data's own grid,
-    or stay on the coarse one with `grid="coarse"`.
-
-    `operator` is any equinox module `u -> u` of one state to use instead of the FNO, `encoder` one
-    to use instead of the lattice; terms, encoders and operators of your own classes can be saved
-    once these are registered (`splatop.register`). `settings`
-    replace single ones of the `preset`. `hold_out` trajectories, the last ones, are kept from
-    training for the report: without it one in five, and of fewer than five the last fifth in time
-    of each; with 0 nothing is, and the report is about the training data and says so. The run is
-    kept in the folder `out`, where an interrupted one is continued; without it, nowhere.
-    """
-    trajectories = as_trajectories(
-        data,
-        dt=dt,
-        lengths=lengths,
-        origin=origin,
-        fields=fields,
-        periodic=periodic,
-        boundary=boundary,
-        sampling=sampling,
-        shape=shape,
-        mask=mask,
-        points=points,
-        drop_end=drop_end,
-        t0=t0,
-        times=times,
-        inputs=inputs,
-        default_fields=fields_of(equation),
-    )
-    text = equation_text(equation, trajectories.grid.dims)
-    for name, value in (coefficients or {}).items():
-        check_number(name, value)
-    known = {name: float(value) for name, value in (coefficients or {}).items()}
-    problem = Problem(
-        data=trajectories,
-        equation_text=text,
-        coefficients=known,
-        hold_out=hold_out,
-        terms=described_terms(equation, trajectories.grid.dims),
-    )
-    chosen = settings_of(
-        preset, settings or {}, coarse={"factor": coarse, "stride": stride, "answers": grid}
-    )
-    chosen = replace(chosen, drop_terms=tuple(drop_terms))
-    with tempfile.TemporaryDirectory() as scratch:
-        folder = Path(scratch) / "run" if out is None else Path(out)
-        model = train(
-            folder,
-            problem,
-            chosen,
-            operator=operator,
-            encoder=encoder,
-            resume=(folder / CONFIG).exists(),
-            report=report,
-            say=say,
-        )
-        config, history = read_json(folder / CONFIG), read_history(folder / HISTORY)
-    say(model.record["summary"])
-    return Fitted(
-        model=model,
-        coefficients={
-            **model.spec.coefficients,
-            **{k: np.asarray(v) for k, v in config["prepared"]["coefficients"].items()},
-        },
-        test=split(trajectories, hold_out).reported,
-        given=tuple(known),
-        clock=clock_unit(data, trajectories.dt),
-        config=config,
-        history=history,
-    )
 
 
 class _Same:
@@ -236,8 +104,8 @@ class Fitted:
         if is_labelled(u):
             frames, time = self._labelled(u, 1, own)
             return frames.isel({time: 0})
-        states, batched = self._checked(u)
-        return self._like(_step(self.stepper, states, own, batched), u)
+        states, batched = as_states(self.model.spec, u)
+        return in_form_of(self.model.spec, step_states(self.stepper, states, own, batched), u)
 
     @one_blas_thread()
     def rollout(
@@ -269,7 +137,9 @@ class Fitted:
         own = self._complete(u0, coefficients, t0)
         begin = float(own.get(TIME, 0.0))
         until = begin + (steps or 0) * self.model.spec.dt if times is None else float(times[-1])
-        own |= self._signals(inputs or {}, begin, until, hold_inputs)
+        own |= input_signals(
+            self.model.spec, inputs or {}, begin=begin, until=until, hold=hold_inputs
+        )
         if times is not None:
             return self._at_times(u0, times, own)
         assert steps is not None
@@ -277,8 +147,12 @@ class Fitted:
             raise SplatopError(f"expected at least one step, got {steps}")
         if is_labelled(u0):
             return self._labelled(u0, steps, own)[0]
-        states, batched = self._checked(u0)
-        return self._like(self._finite(_rollout(self.stepper, states, own, steps, batched)), u0)
+        states, batched = as_states(self.model.spec, u0)
+        return in_form_of(
+            self.model.spec,
+            self._frames(states, own, steps, batched),
+            u0,
+        )
 
     def identify(
         self, frames: State, *, unknown: Sequence[str] | None = None, method: str = "auto"
@@ -371,28 +245,6 @@ class Fitted:
         path = Path(path)
         return save_model(path / MODEL if path.is_dir() else path, self.model)
 
-    def _signals(
-        self, inputs: Mapping[str, Any], begin: float, until: float, hold: bool
-    ) -> dict[str, Signal]:
-        """The inputs of a rollout over time, checked."""
-        spec, found = self.model.spec, {}
-        for name, values in inputs.items():
-            if name not in spec.inputs:
-                raise unknown_name("input", name, spec.inputs)
-            if isinstance(values, Signal):
-                found[name] = values
-                continue
-            array = jnp.asarray(values, jnp.float32)
-            array = array[None] if array.ndim == spec.dims else array
-            if array.ndim != spec.dims + 1:
-                raise SplatopError(
-                    f"expected values (T, *N) of the input {name}, got shape {np.shape(values)}"
-                )
-            when = begin + spec.dt * np.arange(len(array))
-            found[name] = Signal(array, jnp.asarray(when, jnp.float32))
-        check_cover(found, spec.inputs, begin=begin, until=until, hold=hold)
-        return found
-
     def _at_times(self, u0: State, times: Any, own: dict[str, Any]) -> Any:
         if is_labelled(u0):
             raise SplatopError(
@@ -400,11 +252,18 @@ class Fitted:
                 "or a number of steps"
             )
         plan = self.model.timetable(times, t0=float(own.get(TIME, 0.0)))
-        states, batched = self._checked(u0)
+        states, batched = as_states(self.model.spec, u0)
         every = {**own, **{name: jnp.asarray(v) for name, v in plan.when.items()}}
-        frames = self._finite(_rollout(self.stepper, states, every, plan.steps, batched))
+        frames = self._frames(states, every, plan.steps, batched)
         asked = frames[:, plan.asked] if batched else frames[plan.asked]
-        return self._like(asked, u0)
+        return in_form_of(self.model.spec, asked, u0)
+
+    def _frames(
+        self, states: jax.Array, coefficients: Coefficients, steps: int, batched: bool
+    ) -> jax.Array:
+        frames = roll_out(self.stepper, states, coefficients, steps, batched)
+        warn_unless_finite(self.model.spec, frames)
+        return frames
 
     def _complete(
         self, u: State, coefficients: Coefficients | None, t0: float | None
@@ -443,18 +302,6 @@ class Fitted:
             sampling=None if spec.domain is None or is_labelled(data) else spec.layout,
         )
 
-    def _checked(self, u: Any) -> tuple[jax.Array, bool]:
-        """The state, or states, and which of the two."""
-        spec = self.model.spec
-        array = jnp.asarray(u)
-        if jnp.iscomplexobj(array) and array.ndim > spec.rank:
-            array = as_parts(array, spec.fields, axis=array.ndim - spec.rank - 1)
-        batched = array.ndim == spec.rank + 2
-        check_field(array[0] if batched else array, dims=spec.rank, channels=len(spec.fields))
-        if batched and is_concrete(array):
-            check_finite(array)
-        return array, batched
-
     def _labelled(self, u: Any, steps: int, coefficients: Coefficients) -> tuple[Any, str]:
         """Frames in xarray, and the name of their time."""
         # xarray brings pandas, a second of import that arrays do without.
@@ -471,54 +318,8 @@ class Fitted:
         )
         points = tuple(array.shape[-spec.dims :])
         spec.check_origin(Grid(points, spec.lengths, layout.begins(spec.origin)), "the state")
-        states, batched = self._checked(array)
-        frames = self._finite(_rollout(self.stepper, states, coefficients, steps, batched))
-        frames = np.asarray(self._like(frames, array))
+        states, batched = as_states(self.model.spec, array)
+        frames = self._frames(states, coefficients, steps, batched)
+        frames = np.asarray(in_form_of(self.model.spec, frames, array))
         made = labelled_frames(frames, layout, dt=spec.dt, unit=self.clock)
         return made, layout.time
-
-    def _like(self, values: jax.Array, given: Any) -> Any:
-        """Predicted states in the form of the given one: complex, NumPy."""
-        spec = self.model.spec
-        if jnp.iscomplexobj(given):
-            values = as_whole(values, spec.fields, axis=values.ndim - spec.rank - 1)
-        return (
-            np.asarray(values) if isinstance(given, np.ndarray) and is_concrete(values) else values
-        )
-
-    def _finite(self, frames: jax.Array) -> jax.Array:
-        if is_concrete(frames):
-            axis = frames.ndim - self.model.spec.rank - 2
-            held = np.isfinite(np.moveaxis(np.asarray(frames), axis, 0))
-            bad = ~held.reshape(held.shape[0], -1).all(axis=1)
-            if bad.any():
-                warnings.warn(
-                    f"the rollout left the finite numbers at step {int(np.argmax(bad)) + 1}: ask "
-                    "for fewer steps, or train with more substeps",
-                    stacklevel=3,
-                )
-        return frames
-
-
-@eqx.filter_jit
-def _step(stepper, u, coefficients, batched):
-    return jax.vmap(lambda v: stepper(v, coefficients))(u) if batched else stepper(u, coefficients)
-
-
-def _rollout(stepper, u, coefficients, steps, batched):
-    if stepper.scannable:
-        return _scanned(stepper, u, coefficients, steps, batched)
-    # A stepper may give its states on another grid than it takes.
-    states, changing = [], course(stepper, coefficients, steps)
-    for n in range(steps):
-        u = _step(stepper, u, {**coefficients, **at_step(changing, n)}, batched)
-        states.append(u)
-    return jnp.stack(states, axis=int(batched))
-
-
-@eqx.filter_jit
-def _scanned(stepper, u, coefficients, steps, batched):
-    def one(v):
-        return rollout(stepper, v, coefficients, steps=steps)
-
-    return jax.vmap(one)(u) if batched else one(u)

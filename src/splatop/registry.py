@@ -34,10 +34,11 @@ from .equation import (
 )
 from .equation import expression as _expression
 from .errors import SplatopError, unknown_name
+from .finite_differences import FiniteDifferenceJets
 from .gaussians import BoundedScales, ClippedScales
 from .grid import Grid
 from .integrators import ETDRK4, RK4
-from .jets import FiniteDifferenceJets, SpectralJets, SplatJets
+from .jets import SpectralJets, SplatJets
 from .operators import FNO, Conditioning, OperatorStepper
 from .operators.convolutions import Convolutions
 from .operators.fno import FiLM, FourierBlock
@@ -45,7 +46,7 @@ from .operators.harmonic import HarmonicBlock, HarmonicOperator
 from .physics import EmbeddedPhysics
 from .points import Points
 from .render import DenseRenderer, FourierRenderer, LocalRenderer
-from .shapes.shape import KINDS
+from .shapes.combinations import KINDS
 from .spaces import BoxSpace, ShapeSpace
 from .spectral import BoxFilter, PassThrough, SharpFilter, SmoothFilter
 from .surrogate import Inputs, ScaledOperator, Surrogate

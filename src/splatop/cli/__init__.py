@@ -9,6 +9,7 @@ from . import demo as _demo  # noqa: F401
 from . import discover as _discover  # noqa: F401
 from . import estimate as _estimate  # noqa: F401
 from . import evaluate as _evaluate  # noqa: F401
+from . import generate as _generate  # noqa: F401
 from . import identify as _identify  # noqa: F401
 from . import models as _models  # noqa: F401
 from . import report as _report  # noqa: F401

@@ -9,7 +9,7 @@ import typer
 from ..errors import SplatopError
 from .app import JsonOption, app, console, numbers_table, print_json
 from .compiled import keeps_compiled
-from .data import progress_bar
+from .progress import progress_bar
 from .reading import numbers
 from .sensor_options import (
     BoundaryOption,
@@ -223,7 +223,7 @@ def place(
         rows = [",".join(names), *(",".join(f"{v:.9g}" for v in p) for p in found.places)]
         write_whole(out, "\n".join(rows) + "\n")
     if picture is not None:
-        from ..report.sensors import write_placement_picture
+        from ..report.sensor_pictures import write_placement_picture
 
         write_placement_picture(found, picture)
     if json:

@@ -42,7 +42,7 @@ def demo(
     from ..evaluate import evaluate_all, save_metrics
     from ..report import write_report
     from ..training.loop import Interrupted
-    from .data import progress_bar
+    from .progress import progress_bar
 
     say = _say
     say(f"What nature does between insulated walls: {TRUTH}, with {_truth()}.")
@@ -105,7 +105,8 @@ def _files(out: Path) -> tuple[Path, Path]:
     from ..data import ArrayTrajectories, open_trajectories, save_trajectories, solve_to_file
     from ..equation import parse_equation
     from ..grid import Grid
-    from .data import box_edges, progress_bar
+    from .generate import box_edges
+    from .progress import progress_bar
 
     out.mkdir(parents=True, exist_ok=True)
     equation = parse_equation(TRUTH, dims=1)
@@ -152,7 +153,7 @@ def _trained(
 ) -> Model:
     from ..model import load_model
     from ..training import Problem, preset, train
-    from .train import TrainingProgress
+    from .progress import TrainingProgress
 
     if (folder / "model.safetensors").exists():
         _say(f"trained before, in {folder}")

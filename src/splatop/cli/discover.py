@@ -7,9 +7,9 @@ import typer
 from rich.table import Table
 
 from .app import JsonOption, app, console, print_json
-from .data import FileArgument, progress_bar
 from .identify import frames_option, selected
-from .reading import Reading, open_data, reads_a_file
+from .progress import progress_bar
+from .reading import FileArgument, Reading, open_data, reads_a_file
 
 
 @app.command()

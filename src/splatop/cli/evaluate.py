@@ -10,7 +10,7 @@ import typer
 from ..errors import SplatopError
 from .app import JsonOption, app, console, errors, numbers_table, print_json
 from .compiled import keeps_compiled
-from .data import progress_bar
+from .progress import progress_bar
 from .reading import Reading, open_data, reads_a_file
 
 

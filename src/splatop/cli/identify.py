@@ -11,8 +11,8 @@ from rich.table import Table
 from ..errors import SplatopError, unknown_name
 from .app import JsonOption, app, console, print_json
 from .compiled import keeps_compiled
-from .data import FileArgument, progress_bar
-from .reading import Reading, open_data, reads_a_file
+from .progress import progress_bar
+from .reading import FileArgument, Reading, open_data, reads_a_file
 
 if TYPE_CHECKING:
     from ..data import Trajectories

@@ -4,6 +4,7 @@ import functools
 import inspect
 import math
 from collections.abc import Callable
+from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
@@ -15,6 +16,7 @@ if TYPE_CHECKING:
 else:
     Trajectories = Any
 
+FileArgument = Annotated[Path, typer.Argument(metavar="FILE", help="A file of trajectories.")]
 # Times that are asked for at once.
 MOST_MOMENTS = 1_000_000
 # Options of a command line, as they came, by name.

@@ -4,18 +4,11 @@ from pathlib import Path
 from typing import Annotated
 
 import typer
-from rich.progress import (
-    BarColumn,
-    MofNCompleteColumn,
-    Progress,
-    TextColumn,
-    TimeElapsedColumn,
-    TimeRemainingColumn,
-)
 
 from ..errors import SplatopError
 from .app import JsonOption, app, console, print_json
 from .compiled import keeps_compiled
+from .progress import TrainingProgress
 from .reading import Reading, arguments, moments, open_data, reads_a_file
 
 Benchmark = Annotated[str | None, typer.Argument(help="A benchmark (see `splatop benchmarks`).")]
@@ -102,43 +95,6 @@ def _proposals(problem, speed: float):
                 "none: give --coefficients"
             )
         return propose(loaded.equation, dict(loaded.known), loaded.at(0), speed=speed)
-
-
-class TrainingProgress:
-    """Step, loss, learning rate, throughput and time left, redrawn in place."""
-
-    def __init__(self):
-        self.progress = Progress(
-            TextColumn("{task.description:<9}"),
-            BarColumn(bar_width=28),
-            MofNCompleteColumn(),
-            TextColumn("loss {task.fields[loss]:.3e}  rate {task.fields[rate]:.1e}"),
-            TextColumn("{task.fields[speed]}"),
-            TimeElapsedColumn(),
-            TimeRemainingColumn(),
-            console=console,
-        )
-        self.tasks = {}
-
-    def __enter__(self):
-        self.progress.start()
-        return self
-
-    def __exit__(self, *_):
-        self.progress.stop()
-
-    def say(self, message: str) -> None:
-        """A line above the bars."""
-        self.progress.console.print(message, markup=False, highlight=False, soft_wrap=True)
-
-    def __call__(self, stage: str, step: int, steps: int, loss: float, rate: float) -> None:
-        if stage not in self.tasks:
-            self.tasks[stage] = self.progress.add_task(
-                stage, total=steps, loss=loss, rate=rate, speed=""
-            )
-        task = self.progress.tasks[self.tasks[stage]]
-        speed = f"{task.speed:.1f} steps/s" if task.speed else ""
-        self.progress.update(task.id, completed=step, loss=loss, rate=rate, speed=speed)
 
 
 @app.command()

@@ -1,6 +1,11 @@
 """Data sets of trajectories: generate, read, write, sample and describe them."""
 
 from .axes import as_origin as as_origin
+from .frames import frames_at as frames_at
+from .frames import roughest_frames as roughest_frames
+from .frames import roughest_pairs as roughest_pairs
+from .frames import spread_frames as spread_frames
+from .frames import spread_pairs as spread_pairs
 from .generate import generate as generate
 from .generate import generate_to_file as generate_to_file
 from .open import open_trajectories as open_trajectories
@@ -19,11 +24,6 @@ from .summary import summarize as summarize
 from .tables import save_table as save_table
 from .trajectories import ArrayTrajectories as ArrayTrajectories
 from .trajectories import Trajectories as Trajectories
-from .trajectories import frames_at as frames_at
 from .trajectories import in_memory as in_memory
-from .trajectories import roughest_frames as roughest_frames
-from .trajectories import roughest_pairs as roughest_pairs
-from .trajectories import spread_frames as spread_frames
-from .trajectories import spread_pairs as spread_pairs
 from .well_writer import Progress as Progress
 from .well_writer import save_trajectories as save_trajectories

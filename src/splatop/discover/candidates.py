@@ -7,14 +7,8 @@ from dataclasses import dataclass
 import numpy as np
 
 from ..derivative import laplacian
-from ..equation.expression import (
-    Expression,
-    FieldDerivative,
-    Function,
-    Monomial,
-    atoms,
-    bounded_work,
-)
+from ..equation.expression import Expression, FieldDerivative, Function, Monomial, atoms
+from ..equation.limits import bounded_work
 from ..equation.parser import Parser
 from ..equation.printing import format_expression
 from ..equation.tokens import Source, Token

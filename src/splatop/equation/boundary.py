@@ -14,14 +14,11 @@ import numpy as np
 from ..domain import AXES, FREE, Condition, Domain, potential
 from ..errors import SplatopError, unknown_name
 from ..shapes import Shape
-from .expression import (
-    Expression,
-    bounded_work,
-    is_complex,
-    split,
-)
+from .expression import Expression
+from .limits import bounded_work
 from .parser import IM, RE, Parser
 from .printing import format_expression
+from .questions import is_complex, split
 from .tokens import MAX_LENGTH, Source, Token
 from .values import constant_value
 

@@ -8,22 +8,19 @@ from .expression import (
     Coordinate,
     Exponent,
     Expression,
-    ExpressionError,
     FieldDerivative,
     Function,
     Group,
     Imaginary,
     Monomial,
     check_exponent,
-    conjugate,
-    is_complex,
-    linear_operand,
     opened,
     operator,
     simplest,
-    split,
     uses_fields,
 )
+from .limits import ExpressionError
+from .questions import conjugate, is_complex, linear_operand, split
 from .values import constant_value
 
 MAX_NESTED = 6

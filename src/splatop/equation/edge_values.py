@@ -8,19 +8,10 @@ import numpy as np
 
 from ..domain import AXES, Condition
 from ..errors import SplatopError
-from .expression import (
-    Atom,
-    Coefficient,
-    Coordinate,
-    Expression,
-    Time,
-    atoms,
-    bounded_work,
-    coefficient_names,
-    is_complex,
-    uses_time,
-)
+from .expression import Atom, Coefficient, Coordinate, Expression, Time, atoms
+from .limits import bounded_work
 from .parser import Parser
+from .questions import coefficient_names, is_complex, uses_time
 from .tokens import Source
 from .values import coefficient, evaluate, time
 

@@ -9,15 +9,9 @@ import numpy as np
 from ..derivative import Derivative
 from ..errors import is_concrete
 from .equation import Equation
-from .expression import (
-    Coefficient,
-    Expression,
-    FieldDerivative,
-    Time,
-    linear_operand,
-    monomial_atoms,
-)
+from .expression import Coefficient, Expression, FieldDerivative, Time, monomial_atoms
 from .grouping import ExpressionTerm
+from .questions import linear_operand
 from .terms import (
     Advection,
     ConservativeSelfAdvection,

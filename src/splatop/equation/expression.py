@@ -6,51 +6,23 @@ expression. Everything is bounded, so that no text can make it run away.
 """
 
 import math
-from collections.abc import Iterable, Iterator, Mapping
-from contextlib import contextmanager
-from contextvars import ContextVar
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
 from fractions import Fraction
 from functools import cached_property, lru_cache
 
 from ..derivative import Derivative, inverse_laplacian, laplacian, partial
-from ..errors import SplatopError
+from .limits import ExpressionError, work
 
 MAX_MONOMIALS = 500
 MAX_PRODUCTS = 20_000
 MAX_EXPONENT = 16
 MAX_ORDER = 12
 MAX_INVERSES = 4
-MAX_WORK = 100_000  # factors looked at while one equation is multiplied out: half a second
 
 FUNCTIONS = ("sin", "cos", "exp", "tanh", "sqrt", "abs", "rsqrt", "sign")
 
 Exponent = int | Fraction
-
-
-class ExpressionError(SplatopError):
-    """An operation that the algebra refuses; the parser adds where in the text it was."""
-
-
-_work_left: ContextVar[list[int] | None] = ContextVar("work_left", default=None)
-
-
-@contextmanager
-def bounded_work() -> Iterator[None]:
-    """Within it the algebra stops with an error after `MAX_WORK` steps."""
-    token = _work_left.set([MAX_WORK])
-    try:
-        yield
-    finally:
-        _work_left.reset(token)
-
-
-def _work(steps: int) -> None:
-    left = _work_left.get()
-    if left is not None:
-        left[0] -= steps
-        if left[0] < 0:
-            raise ExpressionError("the equation is too large when multiplied out: simplify it")
 
 
 @dataclass(frozen=True)
@@ -242,7 +214,7 @@ class Expression:
 
 def _join(left: Monomial, right: Monomial) -> Expression:
     """The product of two monomials; a group whose power became a natural number opens up."""
-    _work(1 + len(left) + len(right))
+    work(1 + len(left) + len(right))
     if not left or not right:
         return Expression(((left or right, 1.0),))
     powers = dict(left)
@@ -350,41 +322,6 @@ def uses_fields(expression: Expression) -> bool:
     return any(isinstance(atom, FieldDerivative) for atom in atoms(expression))
 
 
-def conjugate(expression: Expression) -> Expression:
-    """With -i for i: all names stand for real numbers."""
-    return Expression(
-        tuple((m, -number if _is_imaginary(m) else number) for m, number in expression.monomials)
-    )
-
-
-def split(expression: Expression) -> tuple[Expression, Expression]:
-    """The real and the imaginary part, both without the imaginary unit."""
-    real, imaginary = [], []
-    for monomial, number in expression.monomials:
-        if _is_imaginary(monomial):
-            rest = tuple(factor for factor in monomial if not isinstance(factor[0], Imaginary))
-            imaginary.append((rest, number))
-        else:
-            real.append((monomial, number))
-    return Expression(tuple(real)), Expression(tuple(imaginary))
-
-
-def is_complex(expression: Expression) -> bool:
-    return any(_is_imaginary(monomial) for monomial, _ in expression.monomials)
-
-
-def _is_imaginary(monomial: Monomial) -> bool:
-    return any(isinstance(atom, Imaginary) for atom, _ in monomial)
-
-
-def uses_time(expression: Expression) -> bool:
-    return any(isinstance(atom, Time) for atom in atoms(expression))
-
-
-def coefficient_names(items: Iterable[Atom]) -> tuple[str, ...]:
-    return tuple(dict.fromkeys(atom.name for atom in items if isinstance(atom, Coefficient)))
-
-
 def degree(monomial: Monomial) -> float:
     """Polynomial degree in the state; infinite for a function of the state."""
     total = 0.0
@@ -394,14 +331,3 @@ def degree(monomial: Monomial) -> float:
         elif isinstance(atom, Function) and uses_fields(atom.argument):
             return math.inf
     return total
-
-
-def linear_operand(monomial: Monomial) -> tuple[Monomial, FieldDerivative] | None:
-    """`(factor, operand)` of a monomial that is a constant times one derivative of a field."""
-    operands = [(a, e) for a, e in monomial if isinstance(a, FieldDerivative)]
-    if len(operands) != 1 or operands[0][1] != 1:
-        return None
-    factor = tuple(pair for pair in monomial if pair != operands[0])
-    if any(isinstance(atom, Coordinate | FieldDerivative) for atom in monomial_atoms(factor)):
-        return None
-    return factor, operands[0][0]

@@ -18,12 +18,11 @@ from .expression import (
     Time,
     atoms,
     check_exponent,
-    coefficient_names,
     degree,
     monomial_atoms,
-    uses_fields,
-    uses_time,
 )
+from .kinds import joint_kind, kind
+from .questions import coefficient_names, uses_time
 from .terms import Term
 from .values import field_value
 
@@ -254,50 +253,6 @@ def _products(monomial: Monomial) -> float:
 
 # --- names -------------------------------------------------------------------------------------
 
-_LINEAR = {0: "reaction", 1: "advection", 2: "diffusion", 3: "dispersion", 4: "hyperdiffusion"}
-_NONLINEAR = {2: "nonlinear_diffusion", 3: "nonlinear_dispersion", 4: "nonlinear_hyperdiffusion"}
-
-
-def kind(monomial: Monomial, inputs: tuple[str, ...] = ()) -> str:
-    """The conventional name of what a product of derivatives stands for."""
-    operands = [atom for atom in monomial_atoms(monomial) if isinstance(atom, FieldDerivative)]
-    if operands and all(atom.field in inputs for atom in operands):
-        return "forcing"
-    if not operands:
-        varies = any(isinstance(atom, Coordinate | Time) for atom in monomial_atoms(monomial))
-        return "forcing" if varies else "constant"
-    slopes = [atom for atom in operands if not atom.is_value]
-    order = max((atom.order for atom in operands if not atom.inverses), default=-1)
-    if not slopes:
-        return "reaction"
-    if degree(monomial) == 1:
-        return "nonlocal" if slopes[0].inverses else _LINEAR.get(order, f"derivative{order}")
-    direct = [(a, e) for a, e in monomial if isinstance(a, FieldDerivative) and a.order == 1]
-    first = sum(int(e) for a, e in direct if not a.inverses)
-    hidden = any(isinstance(atom, Function) and _has_slopes(atom.argument) for atom, _ in monomial)
-    if order == 1 and not hidden:
-        return "self_advection" if first == 1 else "gradient_nonlinearity"
-    return _NONLINEAR.get(order, "nonlinear")
-
-
-def _has_slopes(expression: Expression) -> bool:
-    return uses_fields(expression) and any(
-        isinstance(atom, FieldDerivative) and not atom.is_value for atom in atoms(expression)
-    )
-
-
-def _joint_kind(kinds: set[str]) -> str | None:
-    """One name for several kinds in one term, or None."""
-    if len(kinds) == 1:
-        return next(iter(kinds)).replace("constant", "forcing")
-    if kinds == {"reaction", "constant"}:
-        return "reaction"
-    if kinds == {"forcing", "constant"}:
-        return "forcing"
-    if kinds <= {"diffusion", "nonlinear_diffusion", "gradient_nonlinearity"}:
-        return "nonlinear_diffusion"
-    return None
-
 
 def _without_coefficient_kinds(
     sides: Mapping[str, Expression], inputs: tuple[str, ...]
@@ -319,7 +274,7 @@ def _without_coefficient_kinds(
         {"reaction", "constant"},
         {"forcing", "constant"},
     ):
-        joint = _joint_kind(pair)
+        joint = joint_kind(pair)
         if pair <= set(merged) and joint:
             merged.update({one: joint for one in pair if merged[one] == one})
     return {monomial: merged[own] for monomial, own in kinds.items()}
@@ -332,7 +287,7 @@ def _names(
     base = {}
     for key, by_field in grouped.items():
         kinds = {kind(monomial, inputs) for items in by_field.values() for monomial in items}
-        joint = key[1].replace("constant", "forcing") if key[0] is None else _joint_kind(kinds)
+        joint = key[1].replace("constant", "forcing") if key[0] is None else joint_kind(kinds)
         base[key] = joint or key[0] or "nonlinear"
     often = Counter(base.values())
     names: dict[tuple[str | None, str], str] = {}

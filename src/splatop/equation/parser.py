@@ -18,16 +18,15 @@ from .expression import (
     Coordinate,
     Exponent,
     Expression,
-    ExpressionError,
     FieldDerivative,
     Imaginary,
     Pi,
     Time,
     atoms,
-    conjugate,
     simplest,
-    split,
 )
+from .limits import ExpressionError
+from .questions import conjugate, split
 from .tokens import Source, Token
 from .unknown import UnknownPart, read_unknown
 from .vectors import Value, Vector, add, divide, dot, multiply, negative, raise_to, scalar, vector

@@ -10,9 +10,11 @@ from typing import Any
 
 from ..errors import SplatopError, unknown_name
 from .equation import Equation
-from .expression import Expression, FieldDerivative, bounded_work, split
+from .expression import Expression, FieldDerivative
 from .grouping import group_terms
+from .limits import bounded_work
 from .parser import COMPLEX_FUNCTIONS, IM, RE, Parser, meaning
+from .questions import split
 from .tokens import Source, Token
 
 Statement = tuple[Token, list[Token]]  # the field, and the tokens of its right-hand side

@@ -4,7 +4,8 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from .calculus import collect_laplacians
-from .expression import Expression, FieldDerivative, split
+from .expression import Expression, FieldDerivative
+from .questions import split
 from .tokens import Token
 from .vectors import scalar
 

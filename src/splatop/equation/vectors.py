@@ -4,7 +4,8 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 from .calculus import power
-from .expression import Exponent, Expression, ExpressionError
+from .expression import Exponent, Expression
+from .limits import ExpressionError
 
 
 @dataclass(frozen=True)

@@ -1,7 +1,6 @@
 """`identify`: one trajectory, or many."""
 
-from collections.abc import Callable, Iterator, Mapping
-from dataclasses import replace
+from collections.abc import Callable, Mapping
 
 import jax
 import numpy as np
@@ -9,34 +8,20 @@ import numpy as np
 from ..data import Trajectories
 from ..encoders import LatticeEncoder
 from ..equation import Equation
-from ..errors import SplatopError, unknown_name
+from ..errors import SplatopError
 from ..grid import Grid
 from ..jets import JetProvider, SplatJets
 from ..spectral import PassThrough
 from ..threads import one_blas_thread
 from .between_walls import identify_between_walls
-from .columns import acting_parts
-from .diagnose import Remark, remarks_on
-from .flow import match
-from .noise import TAIL, measure
-from .pieces import DEFAULT_BUDGET, SHORTEST, cut, frames_within, spread
-from .problem import Problem, Reduced, Unknown, known_values, pose, reduce, unknown_names
-from .propagate import described, steps_for
-from .regression import PAPER_FRAMES, regress
-from .result import METHODS, Identified
-from .start import first_estimate
-from .trajectory import fit as fit_trajectory
-from .uncertainty import Fit
-from .weak import WEAK_FRAMES, integrate
+from .methods import by_method
+from .noise import measure
+from .pieces import DEFAULT_BUDGET, cut, frames_within, spread
+from .problem import Unknown, known_values, pose, unknown_names
+from .regression import PAPER_FRAMES
+from .result import Identified
 
-_LINEAR_METHODS = ("paper", "weak")
-_LEAST_FRAMES = {"paper": 3, "flow": 2, "weak": WEAK_FRAMES, "trajectory": 3}
 _PAPER_ANCHORS = 20
-_HIDDEN = 1.5
-# Small scales by which pieces must fall below the whole for these to be left out of the rest.
-_MUCH_LESS = 0.1
-# What may be left out of clean data where all of it cannot be followed in time.
-_TAILS = (TAIL, 1e-5, 1e-4, 1e-3)
 
 
 @one_blas_thread()
@@ -67,7 +52,7 @@ def identify(
         problem = pose(equation, jets, frames, dt, unknown=unknown, known=known, times=times)
         if problem.pieces == 1 and method != "paper":
             problem = problem.of(cut)
-        return _identify(problem, method)
+        return by_method(problem, method)
 
 
 @one_blas_thread()
@@ -126,7 +111,7 @@ def identify_trajectories(
                 times=times,
                 driving=_driving(trajectories, i, begin, length),
             )
-            found.append(_identify(problem.with_band(band), method))
+            found.append(by_method(problem.with_band(band), method))
         if progress:
             progress(i + 1, count)
     return found
@@ -234,163 +219,3 @@ def check_window(trajectories: Trajectories, frames: int, start: int) -> None:
             f"trajectory of {trajectories.source} has, got {frames} from frame {start} on: "
             "ask for fewer frames, or start earlier"
         )
-
-
-def _identify(problem: Problem, method: str) -> Identified:
-    if method not in ("auto", *METHODS):
-        raise unknown_name("method", method, ("auto", *METHODS))
-    problem, remarks = _resolved_pieces(problem)
-    if method in _LINEAR_METHODS and problem.nonlinear:
-        remarks.append(
-            Remark(
-                f"the equation is not linear in {', '.join(problem.nonlinear)}, which the {method} "
-                "method needs: used the flow method instead"
-            )
-        )
-        method = "flow"
-    if method in _LINEAR_METHODS and not problem.even:
-        remarks.append(
-            Remark(
-                f"frames are not evenly spaced, which the {method} method needs: used the flow "
-                "method instead"
-            )
-        )
-        method = "flow"
-    if method == "auto":
-        method = "trajectory" if problem.noisy and problem.length >= 3 else "flow"
-    if problem.length < _LEAST_FRAMES[method]:
-        raise SplatopError(
-            f"expected at least {_LEAST_FRAMES[method]} frames for the {method} method, got "
-            f"{problem.length}: pass more frames, or use the flow method, which needs 2"
-        )
-    for one, fit in _attempts(problem, method, remarks):
-        if fit is not None:
-            remarks += remarks_on(problem, one, fit)
-            return _identified(problem, one, fit, remarks)
-    raise SplatopError(
-        f"found no values of {', '.join(problem.unknown)} from which the equation can be followed "
-        "for one frame: check the time step and the signs, or give values to start from, as in "
-        f"--unknown {problem.unknown[0]}=0.5"
-    )
-
-
-def _attempts(
-    problem: Problem, method: str, remarks: list[Remark]
-) -> Iterator[tuple[str, Fit | None]]:
-    """What one method after another finds; the remarks grow by what went wrong."""
-    if method in _LINEAR_METHODS:
-        reduced = reduce(problem)
-        acting = acting_parts(problem, reduced)
-        if method == "paper":
-            yield method, regress(problem, acting)
-        else:
-            yield method, integrate(problem, reduced)
-        return
-    run = {"flow": match, "trajectory": fit_trajectory}
-    order = [method, *(other for other in run if other != method and problem.length >= 3)]
-    for one in order:
-        yield one, _followed(problem, one, run[one], remarks)
-    if not problem.nonlinear and problem.length >= WEAK_FRAMES and problem.even:
-        remarks.append(
-            Remark(
-                "the equation cannot be followed in time at the values that the weak form finds, "
-                "which are given here: check them, the time step and the signs",
-                doubt=True,
-            )
-        )
-        yield "weak", integrate(problem, reduce(problem))
-
-
-def _followed(
-    problem: Problem, method: str, run: Callable[..., Fit], remarks: list[Remark]
-) -> Fit | None:
-    """What a method that follows the equation in time finds, in the widest band that it can."""
-    narrower: tuple[int, ...] = ()
-    for tail in _TAILS:
-        tried = problem if tail == TAIL else problem.with_tail(tail)
-        if tried.spectrum.band == narrower:
-            continue
-        narrower = tried.spectrum.band
-        # Products feed on modes that noise hides: a trajectory has them nevertheless.
-        wider = method == "trajectory" and problem.equation.degree > 1
-        own = reduce(tried, margin=1.0)
-        reduced = reduce(tried, margin=_HIDDEN) if wider else own
-        if not problem.nonlinear:
-            acting_parts(tried, own)
-        for start in _starts(tried, own):
-            steps = steps_for(tried, reduced, start)
-            if steps is None:
-                continue
-            fit = run(tried, reduced, start, steps)
-            if np.isfinite(fit.residual) and np.isfinite(fit.x).all():
-                if tail > TAIL:
-                    remarks.append(
-                        Remark(
-                            f"only modes up to {max(narrower)} could be followed in time; what "
-                            f"lies beyond is {tail:g} of the data at most"
-                        )
-                    )
-                return fit
-    values = described(problem, next(_starts(problem, reduce(problem))))
-    remarks.append(
-        Remark(
-            f"the {method} method could not follow the equation for one frame at {values}: "
-            "another method was used"
-        )
-    )
-    return None
-
-
-def _starts(problem: Problem, reduced: Reduced) -> Iterator[np.ndarray]:
-    """Where a search may begin, the best guess first."""
-    if all(name in problem.starts for name in problem.unknown):
-        yield np.array([problem.starts[name] for name in problem.unknown])
-    if not problem.nonlinear and problem.length >= WEAK_FRAMES and problem.even:
-        yield integrate(problem, reduced).x
-    yield first_estimate(problem, reduced)
-
-
-def _resolved_pieces(problem: Problem) -> tuple[Problem, list[Remark]]:
-    """The problem without the pieces that the grid does not resolve, if others remain."""
-    if not problem.spectrum.unresolved:
-        return problem, []
-    shorter = problem.of(lambda pieces: cut(pieces, SHORTEST))
-    pieces = shorter.frames
-    spectra = [measure(piece[None]) for piece in pieces]
-    least = _MUCH_LESS * problem.spectrum.unresolved
-    good = [not one.unresolved and one.relative_noise < least for one in spectra]
-    if all(good) or not any(good):
-        return problem, []
-    kept = shorter.of(lambda pieces: pieces[good])
-    frames = kept.frames
-    return replace(kept, spectrum=measure(frames)), [
-        Remark(
-            f"{(len(pieces) - len(frames)) * frames.shape[1]} of "
-            f"{len(pieces) * frames.shape[1]} frames hold scales that the grid does not resolve "
-            "and were left out"
-        )
-    ]
-
-
-def _identified(problem: Problem, method: str, found: Fit, remarks: list[Remark]) -> Identified:
-    half = found.spread.half_widths()
-    values = {name: float(v) for name, v in zip(problem.unknown, found.x, strict=True)}
-    errors = dict(zip(problem.unknown, map(float, found.spread.errors), strict=True))
-    # Doubts come first: they decide whether to read on.
-    remarks = sorted(remarks, key=lambda remark: not remark.doubt)
-    return Identified(
-        method=method,
-        estimates=values,
-        standard_errors=errors,
-        intervals={
-            name: (value - float(h), value + float(h))
-            for (name, value), h in zip(values.items(), half, strict=True)
-        },
-        known=problem.known,
-        frames=problem.pieces * problem.length,
-        relative_residual=found.residual,
-        noise_level=problem.spectrum.relative_noise,
-        condition_number=found.spread.condition,
-        warnings=tuple(dict.fromkeys(remark.text for remark in remarks)),
-        trusted=not any(remark.doubt for remark in remarks),
-    )

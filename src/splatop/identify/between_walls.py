@@ -33,7 +33,7 @@ _FLOOR = 1e-6
 # Noise below this share of the fields is rounding.
 _CLEAN = 1e-4
 _STEPS = 30
-_DRAWS = 6
+_DRAWS = 12
 # The share of frames that are taken to be resolved where some are not.
 _QUIETEST = 0.1
 # Bounds of what is believed, as for periodic data: see diagnose.py.
@@ -72,10 +72,11 @@ def identify_between_walls(
                 total = frames.shape[0] * length
                 frames, times = cut(frames, own)[kept], cut(times, own)[kept]
                 left_out = total - frames.shape[0] * frames.shape[1]
-                notes.append(
-                    f"{left_out} of {total} frames hold scales that the grid does not resolve and "
-                    "were left out"
-                )
+                if left_out:
+                    notes.append(
+                        f"{left_out} of {total} frames hold scales that the grid does not resolve "
+                        "and were left out"
+                    )
                 held = Harmonics(equation, trajectories, frames, times, given)
         return _solve(_Rows(held, trajectories.dt), dict(unknown), dict(known), notes)
 
@@ -122,7 +123,24 @@ class _Rows:
         # What is left of clean frames is an error of the quadrature, and as large as the change is.
         self.floor = _FLOOR * np.sqrt(np.mean(self.change[:, :, self.heard] ** 2))
         variance = held.deviation**2 * np.sum(self.slope**2)
-        self.weight = 1 / np.sqrt(variance[self.heard] + self.floor**2)
+        self.weight = np.diag(1 / np.sqrt(variance[self.heard] + self.floor**2))
+
+    def weigh(self, added: np.ndarray) -> None:
+        """Rows weighed by what noise adds to them, `(draws, rows, harmonics)`.
+
+        Noise that gathers at a wall is heard in all harmonics at once: what they have in common is
+        weighed less than what tells them apart. The fewer the draws for the harmonics, the less
+        is made of what they seem to have in common.
+        """
+        flat = added.reshape(-1, added.shape[-1])
+        draws, harmonics = len(flat) / self.overlap, flat.shape[1]
+        together = flat.T @ flat / len(flat)
+        alone = harmonics / (harmonics + draws)
+        np.fill_diagonal(together, np.diag(together) / (1 - alone))
+        noise = (1 - alone) * together + self.floor**2 * np.eye(harmonics)
+        values, vectors = np.linalg.eigh(noise)
+        weight = vectors / np.sqrt(values)
+        self.weight = weight / np.sqrt(np.mean((flat @ weight) ** 2))
 
     def _against(self, values, weights: np.ndarray):
         """Integrals of `(pieces, T, ...)` against bumps: `(pieces, bumps, ...)`."""
@@ -194,18 +212,17 @@ def _solve(
         # moved them by as much once before (simulation extrapolation).
         before = np.asarray(evaluate(x, held.numbers)[0])
         again = [held.noisier(key) for key in range(_DRAWS)]
-        added = [np.asarray(evaluate(x, numbers)[0]) - before for numbers in again]
-        variance = np.mean(np.square(added), axis=(0, 1))
-        rows.weight = 1 / np.sqrt(variance + rows.floor**2)
+        rows.weigh(np.stack([np.asarray(evaluate(x, n)[0]) - before for n in again]))
         x, _, _, settled = _search(evaluate, names, held.numbers, rows.weight, x)
         drawn = [_search(evaluate, names, n, rows.weight, x, steps=3)[0] - x for n in again]
         bias = np.mean(drawn, axis=0)
     r, jacobian = (np.asarray(part) for part in evaluate(x, held.numbers))
-    r, jacobian = r * rows.weight, jacobian * rows.weight[:, None]
+    r, jacobian = r @ rows.weight, np.einsum("whp,hk->wkp", jacobian, rows.weight)
     sizes = np.linalg.norm(jacobian.reshape(-1, len(names)), axis=0)
     scaled = jacobian / sizes
     condition = float(np.linalg.cond(scaled.reshape(-1, len(names))))
-    errors = _errors(r, scaled, rows.overlap) / sizes
+    # Draws say what noise does to the estimates; without them bumps of one frame count once.
+    errors = _errors(r, scaled, 0.0 if len(drawn) else rows.overlap) / sizes
     # As much as noise does not explain may have gone into the estimates unseen (`spread`).
     unseen = beyond_noise(r, np.sqrt(r.size)) / _own(scaled) / sizes
     if len(drawn):
@@ -215,7 +232,7 @@ def _solve(
     # Rounding and quadrature shift all rows alike, which what is left does not show.
     errors = np.sqrt(errors**2 + (_FLOOR * x) ** 2)
     x = x - bias
-    whole = np.asarray(rows.change)[:, :, rows.heard] * rows.weight
+    whole = np.asarray(rows.change)[:, :, rows.heard] @ rows.weight
     unexplained = float(np.linalg.norm(r) / np.linalg.norm(whole))
     excess = float(np.sqrt(np.mean(r**2)))
     doubts = []
@@ -272,7 +289,7 @@ def _search(
     """Gauss-Newton: the estimates, what they leave and its derivatives, and whether it settled."""
     for _ in range(steps):
         r, jacobian = (np.asarray(part) for part in evaluate(jnp.asarray(x), numbers))
-        flat = (jacobian * weight[:, None]).reshape(-1, len(names))
+        flat = np.einsum("whp,hk->wkp", jacobian, weight).reshape(-1, len(names))
         sizes = np.linalg.norm(flat, axis=0)
         if not np.isfinite(flat).all() or (sizes == 0).any():
             dead = [n for n, size in zip(names, sizes, strict=True) if not size > 0]
@@ -280,7 +297,7 @@ def _search(
                 f"expected coefficients that change something, got {', '.join(dead) or 'numbers'} "
                 "without any effect on these frames: leave the term out, or give a start value"
             )
-        step, *_ = np.linalg.lstsq(flat / sizes, -(r * weight).ravel(), rcond=1e-12)
+        step, *_ = np.linalg.lstsq(flat / sizes, -(r @ weight).ravel(), rcond=1e-12)
         x = x + step / sizes
         if np.all(np.abs(step / sizes) <= 1e-9 * np.maximum(np.abs(x), 1e-12)):
             return x, r, jacobian, True
@@ -298,7 +315,7 @@ def _errors(r: np.ndarray, jacobian: np.ndarray, overlap: float) -> np.ndarray:
 
     Bumps overlap in time, and what is left of clean frames is no noise: harmonics, of which there
     are many, are independent of each other. A coefficient that acts on few of them has no such
-    draws: no error is below what the size of the rest says.
+    draws: no error is below what the size of the rest says of rows of which `overlap` are one.
     """
     normal = np.einsum("whp,whq->pq", jacobian, jacobian)
     scores = np.einsum("whp,wh->hp", jacobian, r)

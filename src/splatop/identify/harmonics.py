@@ -49,8 +49,13 @@ class Harmonics:
 
         enter = jax.jit(jax.vmap(jax.vmap(lambda u, t: scheme.enter(u, along, lifted(t)))))
         leave = jax.jit(jax.vmap(jax.vmap(lambda c, t: scheme.leave(c, along, lifted(t)))))
+
+        def left(u):
+            return u - np.asarray(leave(enter(jnp.asarray(u), self.times), self.times))
+
+        self._enter, self._frames = enter, frames
         self.numbers = enter(jnp.asarray(frames), self.times)
-        self.rest = rest = frames - np.asarray(leave(self.numbers, self.times))
+        self.rest = rest = left(frames)
         share = np.prod([r / n for r, n in zip(scheme.space.shape, grid.points, strict=True)])
         axes = (0, 1, *range(3, frames.ndim))
         self.noise = np.sqrt(np.mean(rest**2, axis=axes) / max(1 - share, 0.05))
@@ -58,16 +63,23 @@ class Harmonics:
         self.sizes = frames.std(axis=axes)
         self.relative_noise = float(np.max(self.noise / np.maximum(self.sizes, 1e-300)))
         self.freedom = float(max(1 - share, 0.05) * np.prod(grid.points))
-        small = share_not_white(rest, self.sizes, self.freedom)
+        # A fit leaves more of white noise at some places than at others: at walls.
+        white = left(frames + np.random.default_rng(0).standard_normal(frames.shape)) - rest
+        small = share_not_white(rest, self.sizes, self.freedom, white)
         self.unresolved = small if small >= VISIBLE else 0.0
-        deviation = np.maximum(self.noise, self.rounding)
-        shape = (len(deviation), *(1,) * len(scheme.space.shape))
-        self.deviation = deviation.reshape(shape) * np.sqrt(scheme.space.gain(along))
+        shape = (len(self.noise), *(1,) * (frames.ndim - 3))
+        self._sample_deviation = np.maximum(self.noise, self.rounding).reshape(shape)
+        shape = (len(self.noise), *(1,) * len(scheme.space.shape))
+        self.deviation = self._sample_deviation.reshape(shape) * np.sqrt(scheme.space.gain(along))
 
     def noisier(self, key: int) -> jax.Array:
-        """The numbers with as much noise once more."""
-        drawn = np.random.default_rng(key).standard_normal(self.numbers.shape)
-        return self.numbers + jnp.asarray(drawn * self.deviation)
+        """The numbers of samples with as much noise once more.
+
+        A fit gathers much of it at the walls, where samples lie on one side only: numbers of noise
+        belong together.
+        """
+        drawn = np.random.default_rng(key).standard_normal(self._frames.shape)
+        return self._enter(jnp.asarray(self._frames + drawn * self._sample_deviation), self.times)
 
 
 def _scheme(

@@ -134,12 +134,15 @@ def _not_white(
     return share_not_white(small, np.sqrt(power), freedom)
 
 
-def share_not_white(rest: np.ndarray, sizes: np.ndarray, freedom: float) -> float:
+def share_not_white(
+    rest: np.ndarray, sizes: np.ndarray, freedom: float, white: np.ndarray | None = None
+) -> float:
     """The share that a rest `(S, L, C, *N)` has of fields of these `sizes` `(C,)`, in the worst
     channel whose rest is no white noise of `freedom` numbers a frame; 0 if there is none.
 
     A front thinner than a cell fills the spectrum to its end as noise does. But noise is spread
     evenly over place and time and forgets itself from frame to frame; a front does neither.
+    `white` is what is left of a draw of white noise, if that is not even over the places.
     """
     axes = tuple(i for i in range(rest.ndim) if i != 2)
     shares = np.sqrt(np.mean(rest**2, axis=axes)) / np.maximum(sizes, 1e-150)
@@ -153,7 +156,8 @@ def share_not_white(rest: np.ndarray, sizes: np.ndarray, freedom: float) -> floa
         in_time = np.mean(own**2, axis=tuple(range(2, own.ndim)))
         uneven = (np.max(in_time) - 1) / np.sqrt(2 / freedom)
         # ... its fourth moment is 3 ± sqrt(96/n) (Gaussian; correlated by the cut to n = f) ...
-        peaked = (np.mean(own**4) - 3) / np.sqrt(96 / (freedom * count))
+        fourth = 3.0 if white is None else _fourth_moment(white[:, :, c])
+        peaked = (_fourth_moment(own) - fourth) / np.sqrt(96 / (freedom * count))
         # ... and successive frames have nothing in common, to 1/sqrt(n).
         lasting = 0.0
         if own.shape[1] > 1:
@@ -162,6 +166,10 @@ def share_not_white(rest: np.ndarray, sizes: np.ndarray, freedom: float) -> floa
         if max(uneven, peaked, lasting) > _NOT_WHITE:
             worst = max(worst, float(share))
     return worst
+
+
+def _fourth_moment(values: np.ndarray) -> float:
+    return float(np.mean(values**4) / np.mean(values**2) ** 2)
 
 
 def _highest(

@@ -1,5 +1,7 @@
 """A model as a value: what it is, and one file that holds it."""
 
+from .build import build_model as build_model
+from .build import on_given_grid as on_given_grid
 from .file import SHIPPED as SHIPPED
 from .file import bounded_models as bounded_models
 from .file import coarse_models as coarse_models
@@ -17,5 +19,3 @@ from .spec import KINDS as KINDS
 from .spec import NETWORKS as NETWORKS
 from .spec import OWN_OPERATOR as OWN_OPERATOR
 from .spec import ModelSpec as ModelSpec
-from .spec import build_model as build_model
-from .spec import on_given_grid as on_given_grid

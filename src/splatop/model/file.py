@@ -25,8 +25,9 @@ from ..ensemble import repeat
 from ..errors import SplatopError, unknown_name
 from ..spectral import Field
 from ..stepper import Stepper
+from .build import build_model
 from .model import Model
-from .spec import ModelSpec, build_model
+from .spec import ModelSpec
 
 FORMAT = "splatop-model"
 FORMAT_VERSION = 2

@@ -1,23 +1,19 @@
-"""The page about an analysis of sensors, and the map of placed ones."""
+"""The page about an analysis of sensors."""
 
-import io
 from pathlib import Path
-from typing import Any
 
-import matplotlib
 import numpy as np
-from matplotlib.figure import Figure
 
 from .._version import __version__
-from ..assimilate import Analysis, Placement
+from ..assimilate import Analysis
 from ..assimilate.frames import Frames
 from ..data.atomic import write_whole
 from ..errors import SplatopError
 from .charts import Line, chart, legend
 from .markup import Child, Html, tag
 from .page import page_text
-from .pictures import DIVERGING, SEQUENTIAL, picture_address
 from .sections import Charts, section
+from .sensor_pictures import frame_picture, space_time_picture
 from .ticks import Axis
 
 _SCRIPTS = ("values.js", "curves.js", "sensors.js")
@@ -54,40 +50,6 @@ def write_sensor_report(analysis: Analysis, out: str | Path, *, forecast: int = 
         "State from sensors", sections, {"charts": charts.hover}, scripts=_SCRIPTS, links=_LINKS
     )
     write_whole(out, page)
-    return out
-
-
-def write_placement_picture(placement: Placement, out: str | Path) -> Path:
-    """The chosen places, numbered, on what is left of the spread; and how it falls."""
-    out = Path(out)
-    kind = out.suffix.lower().removeprefix(".")
-    if kind not in ("png", "svg", "pdf"):
-        raise SplatopError(f"expected a picture named .png, .svg or .pdf, got '{out}'")
-    figure = Figure(figsize=(9.0, 4.2), layout="constrained")
-    left, right = figure.subplots(1, 2)
-    dynamics = placement.dynamics
-    spread = np.sqrt(np.mean(np.square(placement.spread), axis=0))
-    at = placement.places
-    if dynamics.domain.dims == 1:
-        left.plot(dynamics.written.coordinates()[0].ravel(), spread, color="0.3")
-        left.plot(at[:, 0], np.zeros(len(at)), "k^", clip_on=False)
-        left.set(xlabel="x", ylabel="expected standard deviation", ylim=(0, None))
-    else:
-        _image(left, _plane(spread), placement.dynamics.written, SEQUENTIAL)
-        left.plot(at[:, 0], at[:, 1], "o", color="w", markeredgecolor="k", markersize=5)
-        for number, where in enumerate(at[:40]):
-            left.annotate(
-                str(number + 1),
-                where[:2],
-                fontsize=6,
-                color="w",
-                xytext=(3, 3),
-                textcoords="offset points",
-            )
-        left.set_title("what is left of the spread", fontsize=9)
-    right.plot(range(len(placement.expected)), placement.expected, "k.-")
-    right.set(xlabel="sensors", ylabel="expected standard deviation", ylim=(0, None))
-    write_whole(out, _bytes(figure, kind))
     return out
 
 
@@ -139,12 +101,12 @@ def _verdict(analysis: Analysis) -> Html:
 
 def _map(analysis: Analysis, frames: Frames) -> Html:
     if frames.grid.dims == 1:
-        pictures = [_space_time(analysis, frames)]
+        pictures = [space_time_picture(analysis, frames)]
         shown = [0]
     else:
         count = min(len(frames), _MOST_FRAMES)
         shown = np.unique(np.linspace(0, len(frames) - 1, count).astype(int)).tolist()
-        pictures = [_frame(analysis, frames, number) for number in shown]
+        pictures = [frame_picture(analysis, frames, number) for number in shown]
     figures = [
         tag(
             "figure",
@@ -294,104 +256,3 @@ def _numbers(analysis: Analysis) -> Html:
         "Numbers",
         tag("table", tag("tbody", *(tag("tr", tag("th", a), tag("td", b)) for a, b in rows))),
     )
-
-
-def _frame(analysis: Analysis, frames: Frames, number: int) -> str:
-    """One row of pictures: each field with the sensors of the time, and its spread."""
-    fields = frames.fields
-    rows = 1 if frames.std is None else 2
-    figure = Figure(figsize=(4.2 * len(fields), 3.6 * rows), layout="constrained")
-    axes = np.atleast_2d(figure.subplots(rows, len(fields), squeeze=False))
-    held = analysis.observations
-    near = np.abs(held.times - frames.times[number]) <= 0.5 * analysis.dt
-    for column, name in enumerate(fields):
-        limit = float(np.abs(frames.mean[:, column]).max()) or 1.0
-        image = _image(
-            axes[0, column], _plane(frames.mean[number, column]), frames.grid, DIVERGING, limit
-        )
-        figure.colorbar(image, ax=axes[0, column], shrink=0.8)
-        axes[0, column].set_title(f"{name}, t = {frames.times[number]:g}", fontsize=9)
-        own = near & (held.fields == name)
-        axes[0, column].scatter(
-            held.places[own, 0],
-            held.places[own, 1],
-            c=held.values[own],
-            cmap=DIVERGING,
-            vmin=-limit,
-            vmax=limit,
-            s=10,
-            edgecolors="k",
-            linewidths=0.4,
-        )
-        if frames.std is not None:
-            image = _image(
-                axes[1, column], _plane(frames.std[number, column]), frames.grid, SEQUENTIAL
-            )
-            figure.colorbar(image, ax=axes[1, column], shrink=0.8)
-            axes[1, column].set_title("standard deviation", fontsize=9)
-    return picture_address(_bytes(figure, "png"), "png")
-
-
-def _space_time(analysis: Analysis, frames: Frames) -> str:
-    fields = frames.fields
-    figure = Figure(figsize=(9.0, 3.6 * len(fields)), layout="constrained")
-    axes = figure.subplots(len(fields), 2, squeeze=False)
-    x = frames.grid.coordinates()[0].ravel()
-    held = analysis.observations
-    for row, name in enumerate(fields):
-        limit = float(np.abs(frames.mean[:, row]).max()) or 1.0
-        image = axes[row, 0].pcolormesh(
-            frames.times,
-            x,
-            frames.mean[:, row].T,
-            cmap=DIVERGING,
-            vmin=-limit,
-            vmax=limit,
-            shading="nearest",
-            rasterized=True,
-        )
-        own = held.fields == name
-        axes[row, 0].scatter(held.times[own], held.places[own, 0], s=1.5, color="k")
-        axes[row, 0].set(xlabel="t", ylabel="x", title=name)
-        figure.colorbar(image, ax=axes[row, 0])
-        if frames.std is not None:
-            image = axes[row, 1].pcolormesh(
-                frames.times,
-                x,
-                frames.std[:, row].T,
-                cmap=SEQUENTIAL,
-                shading="nearest",
-                rasterized=True,
-            )
-            axes[row, 1].set(xlabel="t", ylabel="x", title="standard deviation")
-            figure.colorbar(image, ax=axes[row, 1])
-        else:
-            axes[row, 1].set_axis_off()
-    return picture_address(_bytes(figure, "png"), "png")
-
-
-def _plane(values: np.ndarray) -> np.ndarray:
-    return values if values.ndim == 2 else values[:, :, values.shape[2] // 2]
-
-
-def _image(
-    axes: Any, values: np.ndarray, grid: Any, colours: str, limit: float | None = None
-) -> Any:
-    x0, y0 = grid.origin[:2]
-    x1, y1 = x0 + grid.lengths[0], y0 + grid.lengths[1]
-    low = None if limit is None else -limit
-    return axes.imshow(
-        values.T,
-        origin="lower",
-        extent=(x0, x1, y0, y1),
-        cmap=matplotlib.colormaps[colours],
-        vmin=low,
-        vmax=limit,
-        interpolation="nearest",
-    )
-
-
-def _bytes(figure: Figure, kind: str) -> bytes:
-    held = io.BytesIO()
-    figure.savefig(held, format=kind, dpi=90)
-    return held.getvalue()

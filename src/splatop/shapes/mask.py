@@ -3,8 +3,10 @@
 import numpy as np
 
 from ..errors import SplatopError
+from .combinations import Intersection
 from .pieces import Place
-from .shape import Box, Intersection, Outline, Shape
+from .primitives import Box, Outline
+from .shape import Shape
 
 # σ over which the steps of a mask are smoothed, in cells, for a region as narrow as one cell: it
 # grows like the root of the narrowest region's width. Steps are then averaged over more cells of a

@@ -11,7 +11,7 @@ import numpy as np
 
 from ..errors import SplatopError
 from .pieces import Place
-from .shape import Outline
+from .primitives import Outline
 
 SUFFIXES = (".msh", ".vtk", ".vtu", ".xdmf", ".xmf", ".e", ".exo", ".ex2")
 

@@ -1,25 +1,19 @@
-"""Shapes cut out of a box in 2D: disks, polygons, boxes, and what is made of them.
-
-Plain values that JSON holds. A shape knows what lies inside and which named edges it has; arcs stay
-arcs.
-"""
+"""What a shape cut out of a box in 2D is: what lies inside, and which named edges it has."""
 
 import abc
-import math
 from collections import Counter
 from collections.abc import Iterator
-from dataclasses import dataclass, fields
 from functools import lru_cache
-from typing import Any
 
 import numpy as np
 
 from ..errors import SplatopError, unknown_name
-from .outlines import TINY, check_simple, even_odd, split
-from .pieces import Arc, Edge, Piece, Place, Run, Segment, runs_of
+from .outlines import TINY, split
+from .pieces import Arc, Edge, Piece, Place, Run, runs_of
 
 # Names that stand for several edges.
 OUTER, EVERYWHERE = "outer", "all"
+BOX_SIDES = ("x0", "x1", "y0", "y1")
 # How far beside an edge it is looked which side of it is inside.
 _BESIDE = 1e-7
 
@@ -128,210 +122,6 @@ class Primitive(Shape):
         yield self
 
 
-BOX_SIDES = ("x0", "x1", "y0", "y1")
-
-
-@dataclass(frozen=True)
-class Disk(Primitive):
-    x: float
-    y: float
-    radius: float
-
-    kind = "disk"
-
-    def __post_init__(self):
-        _check_finite(self)
-        if not self.radius > 0:
-            raise SplatopError(f"expected a disk of positive radius, got {self.radius:g}")
-
-    def inside(self, places: np.ndarray) -> np.ndarray:
-        return np.hypot(places[:, 0] - self.x, places[:, 1] - self.y) <= self.radius
-
-    def outline(self) -> list[tuple[str, Piece]]:
-        quarter = math.pi / 2
-        return [("", Arc((self.x, self.y), self.radius, k * quarter, quarter)) for k in range(4)]
-
-    def text(self) -> str:
-        return f"disk({self.x:.12g}, {self.y:.12g}, {self.radius:.12g})"
-
-
-@dataclass(frozen=True)
-class Box(Primitive):
-    low: Place
-    high: Place
-
-    kind = "box"
-
-    def __post_init__(self):
-        _check_finite(self)
-        if not (self.low[0] < self.high[0] and self.low[1] < self.high[1]):
-            raise SplatopError(
-                f"expected a box whose second corner lies above and right of its first, got "
-                f"{self.low} and {self.high}"
-            )
-
-    def inside(self, places: np.ndarray) -> np.ndarray:
-        return np.all((places >= self.low) & (places <= self.high), axis=1)
-
-    def outline(self) -> list[tuple[str, Piece]]:
-        (left, low), (right, high) = self.low, self.high
-        corners = [(left, low), (right, low), (right, high), (left, high)]
-        names = ("y0", "x1", "y1", "x0")
-        ends = corners[1:] + corners[:1]
-        return [(n, Segment(a, b)) for n, a, b in zip(names, corners, ends, strict=True)]
-
-    def text(self) -> str:
-        return f"box({', '.join(f'{value:.12g}' for value in (*self.low, *self.high))})"
-
-
-@dataclass(frozen=True)
-class Polygon(Primitive):
-    corners: tuple[Place, ...]
-
-    kind = "polygon"
-
-    def __post_init__(self):
-        object.__setattr__(self, "corners", tuple((float(x), float(y)) for x, y in self.corners))
-        _check_finite(self)
-        if len(self.corners) < 3:
-            raise SplatopError(
-                f"expected a polygon of at least three corners, got {len(self.corners)}"
-            )
-        check_simple([piece for _, piece in self.outline()], "a polygon")
-
-    def inside(self, places: np.ndarray) -> np.ndarray:
-        return even_odd(places, (self.corners,))
-
-    def outline(self) -> list[tuple[str, Piece]]:
-        ends = self.corners[1:] + self.corners[:1]
-        pairs = zip(self.corners, ends, strict=True)
-        return [(f"{k}", Segment(a, b)) for k, (a, b) in enumerate(pairs, start=1)]
-
-    def text(self) -> str:
-        return f"polygon({', '.join(f'{x:.12g} {y:.12g}' for x, y in self.corners)})"
-
-
-@dataclass(frozen=True)
-class Outline(Primitive):
-    """Closed rings of corners, with the name of each side: what a mesh or a mask gives.
-
-    A ring inside another is a hole. `exact` is False where the corners were read off a mask, so
-    that the edge is known to a cell only.
-    """
-
-    rings: tuple[tuple[Place, ...], ...]
-    names: tuple[tuple[str, ...], ...]
-    exact: bool = True
-
-    kind = "outline"
-
-    def __post_init__(self):
-        _check_finite(self)
-        if not self.rings or [len(r) for r in self.rings] != [len(n) for n in self.names]:
-            raise SplatopError("expected one name for each side of each ring of an outline")
-        check_simple([piece for _, piece in self.outline()], "an outline")
-
-    def inside(self, places: np.ndarray) -> np.ndarray:
-        return even_odd(places, self.rings)
-
-    def outline(self) -> list[tuple[str, Piece]]:
-        return [
-            (name, Segment(a, b))
-            for ring, names in zip(self.rings, self.names, strict=True)
-            for name, a, b in zip(names, ring, ring[1:] + ring[:1], strict=True)
-        ]
-
-    def text(self) -> str:
-        return f"an outline of {sum(map(len, self.rings))} sides"
-
-
-@dataclass(frozen=True)
-class _Pair(Shape):
-    first: Shape
-    second: Shape
-
-    symbol = ""
-
-    def primitives(self) -> Iterator[Primitive]:
-        yield from self.first.primitives()
-        yield from self.second.primitives()
-
-    def text(self) -> str:
-        second = self.second.text()
-        if isinstance(self.second, _Pair):
-            second = f"({second})"
-        first = self.first.text()
-        if isinstance(self.first, _Pair) and self.symbol == "&":
-            first = f"({first})"
-        return f"{first} {self.symbol} {second}"
-
-
-class Union(_Pair):
-    """What lies in one of two shapes."""
-
-    symbol = "+"
-
-    def inside(self, places: np.ndarray) -> np.ndarray:
-        return self.first.inside(places) | self.second.inside(places)
-
-
-class Difference(_Pair):
-    """What lies in the first of two shapes but not in the second."""
-
-    symbol = "-"
-
-    def inside(self, places: np.ndarray) -> np.ndarray:
-        return self.first.inside(places) & ~self.second.inside(places)
-
-
-class Intersection(_Pair):
-    """What lies in both of two shapes."""
-
-    symbol = "&"
-
-    def inside(self, places: np.ndarray) -> np.ndarray:
-        return self.first.inside(places) & self.second.inside(places)
-
-
-KINDS: dict[str, type[Any]] = {
-    "disk": Disk,
-    "box": Box,
-    "polygon": Polygon,
-    "outline": Outline,
-    "union": Union,
-    "difference": Difference,
-    "intersection": Intersection,
-}
-
-
-def shape_as_dict(shape: Shape) -> dict[str, Any]:
-    """A tree that JSON holds."""
-    kind = next(name for name, cls in KINDS.items() if type(shape) is cls)
-    values = {f.name: getattr(shape, f.name) for f in fields(shape)}  # type: ignore[arg-type]
-    plain = {k: shape_as_dict(v) if isinstance(v, Shape) else v for k, v in values.items()}
-    return {"kind": kind, **plain}
-
-
-def shape_from_dict(values: Any) -> Shape:
-    try:
-        own = dict(values)
-        cls = KINDS[own.pop("kind")]
-        return cls(**{k: _read(v) for k, v in own.items()})
-    except SplatopError:
-        raise
-    except (KeyError, TypeError, ValueError) as error:
-        raise SplatopError(f"expected the description of a shape, got {error}") from error
-
-
-def _read(value: Any) -> Any:
-    if isinstance(value, dict):
-        return shape_from_dict(value)
-    return tuple(_read(one) for one in value) if isinstance(value, list | tuple) else value
-
-
-# --- edges ---------------------------------------------------------------------------------------
-
-
 @lru_cache(maxsize=64)
 def _edges(shape: Shape) -> tuple[Edge, ...]:
     named = list(_named(shape))
@@ -374,15 +164,3 @@ def _named(shape: Shape) -> Iterator[tuple[int, str, Piece]]:
                 yield number, side, piece
             else:
                 yield number, f"{base}.{side}" if side else base, piece
-
-
-def _check_finite(shape: Any) -> None:
-    for field in fields(shape):
-        if not np.isfinite(np.asarray(_flat(getattr(shape, field.name)), float)).all():
-            raise SplatopError(f"expected finite numbers in a {shape.kind}, got NaN or infinity")
-
-
-def _flat(value: Any) -> list[float]:
-    if isinstance(value, tuple):
-        return [number for one in value for number in _flat(one)]
-    return [] if isinstance(value, str) else [float(value)]

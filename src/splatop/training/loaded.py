@@ -3,17 +3,14 @@
 import abc
 import math
 from collections.abc import Mapping
-from dataclasses import replace
 from functools import cached_property
 from pathlib import Path
 from typing import Any
 
-import jax.numpy as jnp
 import numpy as np
 
 from ..benchmarks import Benchmark
 from ..data import (
-    ArrayTrajectories,
     Split,
     Trajectories,
     frames_at,
@@ -26,9 +23,9 @@ from ..data import (
 )
 from ..domain import Domain
 from ..equation import Equation
-from ..spectral import resample
 from ..stepper import Coefficients
 from ..tune import Tuned, choose_numerics
+from .coarsened import coarsened, highest_mode
 from .settings import FULL, Settings
 
 # Data sets beyond this are written to disk and read window by window.
@@ -45,9 +42,6 @@ HELD_OUT_GENERATED = 3
 MOST_DECIDING = 4
 # Rounding moves the mean of float32 states by 1e-6 of their size; evolution by far more.
 _MEAN_MOVES = 1e-4
-# A coarse grid for a user's data keeps all but this part of its amplitude, and this many points
-# per kept mode: two to hold it, a third for its products.
-_COARSE_TAIL = 1e-4
 _COARSEST = 3
 
 
@@ -299,7 +293,7 @@ class FileProblem(Loaded):
         frames = self.sample_frames()
         energy = np.abs(np.fft.fftn(frames, axes=range(2, frames.ndim))) ** 2
         return tuple(
-            _highest_mode(energy.sum(axis=tuple(a for a in range(energy.ndim) if a != axis)))
+            highest_mode(energy.sum(axis=tuple(a for a in range(energy.ndim) if a != axis)))
             for axis in range(2, energy.ndim)
         )
 
@@ -314,13 +308,6 @@ class FileProblem(Loaded):
         return frames_at(data, pairs), data.moments(pairs)
 
 
-def _highest_mode(energy: np.ndarray) -> int:
-    """The mode along one axis up to which all but `_COARSE_TAIL` of the amplitude lies."""
-    modes = np.abs(np.fft.fftfreq(len(energy), 1 / len(energy)))
-    allowed = _COARSE_TAIL**2 * energy.sum()
-    return next(b for b in range(len(energy)) if energy[modes > b].sum() <= allowed)
-
-
 def _cut(data: Trajectories, trajectories: int | None, steps: int | None) -> Trajectories:
     """The first trajectories, and the first steps of them, where settings ask for fewer."""
     count = min(trajectories or data.trajectories, data.trajectories)
@@ -329,27 +316,3 @@ def _cut(data: Trajectories, trajectories: int | None, steps: int | None) -> Tra
         return data
     which = f"{count} trajectories of {frames} frames"
     return part(data, slice(0, count), slice(0, frames), which=which, held_out=False)
-
-
-def coarsened(
-    data: Trajectories, points: tuple[int, ...], *, most: int | None = None
-) -> Trajectories:
-    """Band-limited copies of all frames on a coarser grid, of the first `most` trajectories, in
-    memory."""
-    if data.inputs:
-        return data.made_of(lambda whole: coarsened(whole, points, most=most))
-    count = min(most or data.trajectories, data.trajectories)
-    array = np.empty((count, data.frames, len(data.fields), *points), np.float32)
-    for b in range(count):
-        frames = jnp.asarray(data.window(b, 0, data.frames))
-        flat = resample(frames.reshape(-1, *frames.shape[2:]), points)
-        array[b] = np.asarray(flat).reshape(array.shape[1:])
-    return ArrayTrajectories(
-        array,
-        replace(data.grid, points=points),
-        dt=data.dt,
-        fields=data.fields,
-        coefficients={name: values[:count] for name, values in data.coefficients.items()},
-        attributes=data.attributes,
-        times=data.times,
-    )

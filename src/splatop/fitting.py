@@ -1,0 +1,149 @@
+"""`fit`: trajectories and an equation in, a surrogate out."""
+
+import tempfile
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from .data import split
+from .data.held import as_trajectories, clock_unit
+from .encoders import Encoder
+from .equation import Equation
+from .equation.text import check_number
+from .fit_arguments import described_terms, equation_text, fields_of, settings_of
+from .fitted import Data, Fitted
+from .spectral import Field
+from .training import Problem, train
+from .training.history import read_history
+from .training.loop import Reporter, silent
+from .training.prepare import Say
+from .training.run_folder import CONFIG, HISTORY, read_json
+
+
+def fit(
+    data: Data,
+    equation: str | Equation,
+    *,
+    coefficients: Mapping[str, Any] | None = None,
+    dt: float | None = None,
+    lengths: float | Sequence[float] | np.ndarray | None = None,
+    origin: float | Sequence[float] | np.ndarray | None = None,
+    fields: Sequence[str] | None = None,
+    periodic: bool | None = None,
+    boundary: str | None = None,
+    sampling: str | Sequence[str] | None = None,
+    shape: str | None = None,
+    mask: str | np.ndarray | None = None,
+    points: np.ndarray | None = None,
+    drop_end: bool = False,
+    t0: float | None = None,
+    times: Sequence[float] | np.ndarray | None = None,
+    inputs: Sequence[str] | None = None,
+    drop_terms: Sequence[str] = (),
+    coarse: int | None = None,
+    stride: int = 1,
+    grid: str = "given",
+    operator: Callable[..., Field] | None = None,
+    encoder: Encoder | None = None,
+    preset: str = "fast",
+    settings: Mapping[str, Any] | None = None,
+    hold_out: int | None = None,
+    out: str | Path | None = None,
+    report: Reporter = silent,
+    say: Say = lambda _: None,
+) -> Fitted:
+    """A surrogate of the trajectories, with whatever of its equation is known.
+
+    `data` are arrays `(B, T, C, *N)` or `(T, C, *N)` with `dt` and `lengths` (one per axis), the
+    `origin` that the coordinates of an equation begin at (else 0) and, unless the equation's order
+    is theirs, the names of the `fields`; or xarray with named dimensions and coordinates; or
+    trajectories, or a file of them. `equation` is text, or the name of a benchmark or example.
+    `coefficients` are those known, the others are identified; `drop_terms` are terms that the
+    physics shall not know.
+
+    Complex arrays are those of complex fields: `psi` becomes the real fields `psi_re` and `psi_im`,
+    and the equation may be written for either. An equation with `t` in it needs the time `t0` of
+    the first frame of an array; `times` are those of all frames, in place of `dt`, which need not
+    be even. `inputs` are fields of the data that drive the others and are not predicted; the
+    equation may use their names. `drop_end=True` leaves out a last point that repeats
+    the first; `lengths` are then those of the period.
+
+    Values at fixed scattered `points` `(P, 2)` are arrays `(B, T, C, P)` or `(T, C, P)`; `shape`
+    says what part of the plane they are of, as in "box(0, 0, 1, 1) - disk(0.4, 0.5, 0.15)", and
+    `boundary` what holds at its edges. For data on a grid `mask` may be an array of the grid's
+    points that is True inside, or "nan".
+
+    With `coarse=4` the surrogate computes on a quarter of the points along each axis, with
+    `stride=4` one step of it is four frames long; states go in and come out on the data's own grid,
+    or stay on the coarse one with `grid="coarse"`.
+
+    `operator` is any equinox module `u -> u` of one state to use instead of the FNO, `encoder` one
+    to use instead of the lattice; terms, encoders and operators of your own classes can be saved
+    once these are registered (`splatop.register`). `settings`
+    replace single ones of the `preset`. `hold_out` trajectories, the last ones, are kept from
+    training for the report: without it one in five, and of fewer than five the last fifth in time
+    of each; with 0 nothing is, and the report is about the training data and says so. The run is
+    kept in the folder `out`, where an interrupted one is continued; without it, nowhere.
+    """
+    trajectories = as_trajectories(
+        data,
+        dt=dt,
+        lengths=lengths,
+        origin=origin,
+        fields=fields,
+        periodic=periodic,
+        boundary=boundary,
+        sampling=sampling,
+        shape=shape,
+        mask=mask,
+        points=points,
+        drop_end=drop_end,
+        t0=t0,
+        times=times,
+        inputs=inputs,
+        default_fields=fields_of(equation),
+    )
+    text = equation_text(equation, trajectories.grid.dims)
+    for name, value in (coefficients or {}).items():
+        check_number(name, value)
+    known = {name: float(value) for name, value in (coefficients or {}).items()}
+    problem = Problem(
+        data=trajectories,
+        equation_text=text,
+        coefficients=known,
+        hold_out=hold_out,
+        terms=described_terms(equation, trajectories.grid.dims),
+    )
+    chosen = settings_of(
+        preset, settings or {}, coarse={"factor": coarse, "stride": stride, "answers": grid}
+    )
+    chosen = replace(chosen, drop_terms=tuple(drop_terms))
+    with tempfile.TemporaryDirectory() as scratch:
+        folder = Path(scratch) / "run" if out is None else Path(out)
+        model = train(
+            folder,
+            problem,
+            chosen,
+            operator=operator,
+            encoder=encoder,
+            resume=(folder / CONFIG).exists(),
+            report=report,
+            say=say,
+        )
+        config, history = read_json(folder / CONFIG), read_history(folder / HISTORY)
+    say(model.record["summary"])
+    return Fitted(
+        model=model,
+        coefficients={
+            **model.spec.coefficients,
+            **{k: np.asarray(v) for k, v in config["prepared"]["coefficients"].items()},
+        },
+        test=split(trajectories, hold_out).reported,
+        given=tuple(known),
+        clock=clock_unit(data, trajectories.dt),
+        config=config,
+        history=history,
+    )

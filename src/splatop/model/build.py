@@ -1,0 +1,157 @@
+"""The stepper that a specification describes, with fresh parameters."""
+
+from collections.abc import Callable
+from dataclasses import replace
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+from jaxtyping import PRNGKeyArray
+
+from ..coarse import CoarseStepper
+from ..encoders import Encoder
+from ..ensemble import Ensemble, repeat
+from ..errors import SplatopError
+from ..numerics import build_encoder, build_physics
+from ..operators import BASELINES, FNO, Conditioning, Convolutions, baseline
+from ..operators.harmonic import HarmonicOperator
+from ..spectral import Field
+from ..stepper import Stepper
+from ..surrogate import Inputs, ScaledOperator, Surrogate
+from .spec import CONVOLUTIONS, NETWORKS, ModelSpec
+
+
+def build_model(
+    spec: ModelSpec,
+    *,
+    key: PRNGKeyArray | None = None,
+    encoder: Encoder | None = None,
+    conditioning: Conditioning | None = None,
+    operator: Callable[..., Field] | None = None,
+) -> Stepper:
+    """The stepper that is asked for, with fresh weights and unit scales, ready to be trained.
+
+    `encoder`, `conditioning` and `operator` are used as they are; a surrogate whose operator is not
+    our FNO needs it, because the spec has only its name.
+    """
+    key = jax.random.key(0) if key is None else key
+    channels = len(spec.fields)
+    if spec.members > 1:
+        one = build_model(
+            replace(spec, members=1),
+            key=key,
+            encoder=encoder,
+            conditioning=conditioning,
+            operator=operator,
+        )
+        return Ensemble(repeat(one, spec.members), spec.members)
+    if spec.conditions and conditioning is None:
+        zeros = np.zeros(len(spec.conditions))
+        conditioning = Conditioning(spec.conditions, zeros, zeros + 1)
+    zero, one = jnp.zeros(channels), jnp.ones(channels)
+    count = len(spec.inputs)
+    given = Inputs(spec.inputs, jnp.zeros(count), jnp.ones(count)) if count else None
+    if spec.kind in BASELINES:
+        if spec.conditions and spec.kind != "fno":
+            raise SplatopError(
+                f"expected an FNO for coefficients or intervals that vary, got '{spec.kind}': "
+                "only the FNO can be conditioned"
+            )
+        if spec.kind == "fno" and not spec.tenfold:
+            network = _fno(spec, key, zero_projection=False)
+        else:
+            network = baseline(
+                spec.kind,
+                spec.dims,
+                channels + count,
+                key=key,
+                tenfold=spec.tenfold,
+                walls=spec.domain is not None,
+            )
+        return ScaledOperator(network, zero, one, conditioning, given)
+    if spec.numerics is None:
+        raise SplatopError(f"a {spec.kind} model expected numerics for its physics, got none")
+    if encoder is None:
+        encoder = build_encoder(spec.numerics, channels)
+    physics = build_physics(
+        spec.known_equation,
+        spec.numerics,
+        lengths=spec.lengths,
+        dt=spec.dt,
+        encoder=encoder,
+        domain=spec.domain,
+        layout=spec.layout,
+    )
+    if spec.kind == "physics":
+        return physics
+    if (spec.operator not in NETWORKS) != (operator is not None):
+        raise SplatopError(
+            "expected the Python model that is this surrogate's operator, got none: pass one of "
+            "the same structure, load(path, operator=...)"
+            if operator is None
+            else "expected no operator for a surrogate with an FNO of its own, got "
+            f"{type(operator).__name__}: leave it out"
+        )
+    if spec.operator == CONVOLUTIONS:
+        operator = _convolutions(spec, key)
+    network = _fno(spec, key, zero_projection=True) if operator is None else operator
+    return Surrogate(
+        physics,
+        network,
+        zero,
+        one,
+        one,
+        conditioning,
+        spec.coupling,
+        inputs=given,
+        through_physics=spec.through_physics,
+        confined=bool(spec.coarse),
+        conserves=spec.conserves,
+    )
+
+
+def on_given_grid(stepper: Stepper, spec: ModelSpec) -> Stepper:
+    """A model's stepper as users meet it: one of a coarse grid takes states of any."""
+    return CoarseStepper(stepper, spec.coarse, spec.answers == "coarse") if spec.coarse else stepper
+
+
+def _convolutions(spec: ModelSpec, key: PRNGKeyArray) -> Convolutions:
+    if spec.domain is not None:
+        raise SplatopError(
+            "expected a periodic box for convolutions, which wrap around, got walls: use "
+            "network=fno"
+        )
+    return Convolutions(
+        spec.dims,
+        len(spec.fields) + len(spec.inputs),
+        hidden=spec.hidden,
+        blocks=spec.blocks,
+        conditions=len(spec.conditions),
+        key=key,
+    )
+
+
+def _fno(spec: ModelSpec, key: PRNGKeyArray, *, zero_projection: bool) -> FNO | HarmonicOperator:
+    if spec.domain is not None:
+        return HarmonicOperator(
+            len(spec.fields) + len(spec.inputs),
+            closed=spec.domain.periodic,
+            layout=spec.layout,
+            domain=spec.domain,
+            hidden=spec.hidden,
+            modes=spec.modes,
+            blocks=spec.blocks,
+            conditions=len(spec.conditions),
+            key=key,
+            zero_projection=zero_projection,
+        )
+    return FNO(
+        spec.dims,
+        len(spec.fields) + len(spec.inputs),
+        hidden=spec.hidden,
+        modes=spec.modes,
+        blocks=spec.blocks,
+        conditions=len(spec.conditions),
+        key=key,
+        zero_projection=zero_projection,
+    )
