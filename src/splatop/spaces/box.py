@@ -18,10 +18,9 @@ from ..points import Layout, Points
 from .axis import AxisBasis, ring, walls
 from .chebyshev import chebyshev
 from .potentials import inverse_numbers
+from .samples import Fractions, Sampling, by_axis
 
 Coefficients = Float[Array, "C *R"]
-# Where the points of a grid lie along each axis, as fractions of it.
-Fractions = tuple[np.ndarray, ...]
 # The least singular value of a fit that counts, relative to the largest: what samples between the
 # anchors do not determine stays small instead of being noise blown up.
 _RCOND = 1e-6
@@ -67,7 +66,7 @@ class BoxSpace(eqx.Module):
     def sampled(self, points: tuple[int, ...], layout: Layout) -> Fractions:
         """Where the samples of a state lie along each axis."""
         if isinstance(layout, Points):
-            raise SplatopError("expected a state on a grid for a box, got scattered points")
+            return by_axis(layout)  # which refuses them
         for name, n, least in zip(AXES, points, self.sizes, strict=False):
             if n < least:
                 raise SplatopError(
@@ -124,18 +123,19 @@ class BoxSpace(eqx.Module):
             total = total + factor
         return np.broadcast_to(total, (len(self.fields), *self.shape))
 
-    def fit(self, u: Float[Array, "C *N"], along: Fractions) -> Coefficients:
+    def fit(self, u: Float[Array, "C *N"], along: Sampling) -> Coefficients:
         """The numbers whose field is closest to samples of a field with homogeneous conditions."""
-        return self._each_axis(u, [self._fit(axis, x) for axis, x in enumerate(along)])
+        return self._each_axis(u, [self._fit(axis, x) for axis, x in enumerate(by_axis(along))])
 
-    def evaluate(self, c: Coefficients, along: Fractions) -> Float[Array, "C *N"]:
+    def evaluate(self, c: Coefficients, along: Sampling) -> Float[Array, "C *N"]:
         """The field at the points of a grid."""
-        return self._each_axis(c, [self._matrix(axis, x, 0) for axis, x in enumerate(along)])
+        matrices = [self._matrix(axis, x, 0) for axis, x in enumerate(by_axis(along))]
+        return self._each_axis(c, matrices)
 
-    def gain(self, along: Fractions) -> np.ndarray:
+    def gain(self, along: Sampling) -> np.ndarray:
         """Variance of each number from samples of unit variance, `(C, *r)`."""
         total: Any = 1.0
-        for axis, x in enumerate(along):
+        for axis, x in enumerate(by_axis(along)):
             fit = self._fit(axis, x)
             squares = np.sum(np.broadcast_to(fit, (len(self.fields), *fit.shape[-2:])) ** 2, -1)
             place = [len(squares), *(1,) * self.dims]
@@ -220,7 +220,7 @@ class BoxSpace(eqx.Module):
 
         return lift(self, edges)
 
-    def lift_evaluate(self, lifted: Array, along: Fractions) -> Float[Array, "C *N"]:
+    def lift_evaluate(self, lifted: Array, along: Sampling) -> Float[Array, "C *N"]:
         return self._unconstrained.evaluate(lifted, along)
 
     def lift_derivatives(

@@ -16,6 +16,7 @@ from ..points import Layout, Points
 from ..precomputed import Precomputed
 from ..shapes import Quadrature
 from .kept import shape_basis_of
+from .samples import Sampling, at_points
 from .shape_basis import Kinds, ShapeBasis, edge_points, spacing_of, working_nodes
 from .shape_lift import check_lift, lifting
 from .shape_rows import fitting, laplacian_power, rows_of, stacked
@@ -135,11 +136,11 @@ class ShapeSpace(eqx.Module):
             )
         return layout
 
-    def fit(self, u: Float[Array, "C P"], at: Points) -> Coefficients:
+    def fit(self, u: Float[Array, "C P"], at: Sampling) -> Coefficients:
         """The numbers whose field is closest to samples of a field with homogeneous conditions."""
         return _apply(self._table("fit", at, self.fit_matrix), u)
 
-    def evaluate(self, c: Coefficients, at: Points) -> Float[Array, "C P"]:
+    def evaluate(self, c: Coefficients, at: Sampling) -> Float[Array, "C P"]:
         """The field at points."""
         return _apply(self._table("evaluate", at, self.sample_matrix), c)
 
@@ -147,9 +148,9 @@ class ShapeSpace(eqx.Module):
         """The functions at points: `(P, r)`, or `(C, P, r)` where fields differ."""
         return self._matrix(at.places, value(2))
 
-    def gain(self, at: Points) -> np.ndarray:
+    def gain(self, at: Sampling) -> np.ndarray:
         """Variance of each number from samples of unit variance, `(C, r)`."""
-        fit = self.fit_matrix(at)
+        fit = self.fit_matrix(at_points(at))
         return np.broadcast_to(np.sum(fit**2, axis=-1), (len(self.fields), *self.shape))
 
     def at(
@@ -210,8 +211,10 @@ class ShapeSpace(eqx.Module):
             check_lift(self._plain, self.sizes, kinds, name, row)
         return np.stack(rows)
 
-    def lift_evaluate(self, lifted: Float[Array, "C E"], at: Points) -> Float[Array, "C P"]:
-        make = lambda at: self._lift_matrix(at.places, value(2))  # noqa: E731
+    def lift_evaluate(self, lifted: Float[Array, "C E"], at: Sampling) -> Float[Array, "C P"]:
+        def make(at: Points) -> np.ndarray:
+            return self._lift_matrix(at.places, value(2))
+
         return _apply(self._table("lift", at, make), lifted)
 
     def lift_derivatives(
@@ -307,10 +310,10 @@ class ShapeSpace(eqx.Module):
                 found["lift"] = self._lift_matrix(self.sampling.places, value(2))
         return found
 
-    def _table(self, name: str, at: Points, make: Any) -> Any:
+    def _table(self, name: str, at: Sampling, make: Callable[[Points], np.ndarray]) -> Any:
         if at == self.sampling and self.tables is not None and name in self.tables:
             return self.tables[name]
-        return make(at)
+        return make(at_points(at))
 
     def _at_nodes(self, kind: str, derivative: Derivative, make: Any) -> Any:
         if derivative in self.wanted and self.tables is not None:
