@@ -62,6 +62,21 @@ class Ensemble(Stepper):
         return self.member(0).embedded
 
     @property
+    def physics_alone(self) -> Stepper | None:
+        return self.member(0).physics_alone
+
+    @property
+    def carried(self) -> Stepper:
+        inner = self.members.carried
+        return self if inner is self.members else Ensemble(inner, self.count)
+
+    def enter(self, u: Field) -> Field:
+        return self.member(0).enter(u)
+
+    def leave(self, state: Field, points: tuple[int, ...]) -> Field:
+        return self.member(0).leave(state, points)
+
+    @property
     def alone(self) -> tuple[Stepper, ...]:
         return tuple(self.member(k) for k in range(self.count))
 

@@ -46,6 +46,7 @@ def fit(
     coarse: int | None = None,
     stride: int = 1,
     grid: str = "given",
+    refine: bool = False,
     operator: Callable[..., Field] | None = None,
     encoder: Encoder | None = None,
     preset: str = "fast",
@@ -78,7 +79,8 @@ def fit(
 
     With `coarse=4` the surrogate computes on a quarter of the points along each axis, with
     `stride=4` one step of it is four frames long; states go in and come out on the data's own grid,
-    or stay on the coarse one with `grid="coarse"`.
+    or stay on the coarse one with `grid="coarse"`. With `refine` they hold a learned guess of what
+    the coarse grid leaves out.
 
     `operator` is any equinox module `u -> u` of one state to use instead of the FNO, `encoder` one
     to use instead of the lattice; terms, encoders and operators of your own classes can be saved
@@ -118,7 +120,9 @@ def fit(
         terms=described_terms(equation, trajectories.grid.dims),
     )
     chosen = settings_of(
-        preset, settings or {}, coarse={"factor": coarse, "stride": stride, "answers": grid}
+        preset,
+        settings or {},
+        coarse={"factor": coarse, "stride": stride, "answers": grid, "refine": refine},
     )
     chosen = replace(chosen, drop_terms=tuple(drop_terms))
     with tempfile.TemporaryDirectory() as scratch:

@@ -15,7 +15,7 @@ import jax
 import jax.numpy as jnp
 import pdequinox as pdeqx
 
-from .coarse import CoarseStepper
+from .coarse import CoarseStepper, Refiner
 from .derivative import Derivative
 from .domain import Axis, Condition, Domain
 from .encoders import LatticeEncoder, UNetEncoder
@@ -75,6 +75,7 @@ SHIPPED: dict[str, Any] = {
     "physics": EmbeddedPhysics,
     "ensemble": Ensemble,
     "coarse": CoarseStepper,
+    "refiner": Refiner,
     # Physics.
     "equation": Equation,
     "rk4": RK4,

@@ -17,7 +17,7 @@ from ..grid import Grid
 from ..points import Layout, Points
 from .axis import AxisBasis, ring, walls
 from .chebyshev import chebyshev
-from .potentials import inverse_numbers
+from .potentials import inverse_numbers, inverse_rates
 from .samples import Fractions, Sampling, by_axis
 
 Coefficients = Float[Array, "C *R"]
@@ -166,25 +166,35 @@ class BoxSpace(eqx.Module):
         self, c: Coefficients, wanted: Iterable[Derivative]
     ) -> dict[Derivative, Float[Array, "C *Q"]]:
         """Derivatives of the field at the working points."""
-        partial: dict[tuple[int, ...], Array] = {(): c}
+        # By inverse Laplacians, and the orders along the axes that are contracted already.
+        partial: dict[tuple[int, tuple[int, ...]], Array] = {}
 
-        def along(index: tuple[int, ...]) -> Array:
+        def along(inverse: int, index: tuple[int, ...]) -> Array:
             """Contracted along the first axes, which derivatives share."""
-            if index not in partial:
+            key = inverse, index
+            if key not in partial and not index:
+                partial[key] = self._inverted(c, inverse)
+            elif key not in partial:
                 axis = len(index) - 1
-                x = self._points(axis)
-                matrix = self._matrix(axis, x, index[-1])
-                partial[index] = _contract(matrix, along(index[:-1]), axis + 1)
-            return partial[index]
+                matrix = self._matrix(axis, self._points(axis), index[-1])
+                partial[key] = _contract(matrix, along(inverse, index[:-1]), axis + 1)
+            return partial[key]
 
-        def plain(d: Derivative) -> Array:
-            parts = (weight * along(index) for index, weight in d.terms)
+        def at_points(d: Derivative) -> Array:
+            parts = (weight * along(d.inverse_laplacians, index) for index, weight in d.terms)
             return sum(parts, start=jnp.zeros((), c.dtype))
 
+        walled = not self.domain.all_periodic
         return {
-            d: self.potential(plain(value(self.dims)), d) if d.inverse_laplacians else plain(d)
+            d: self.potential(at_points(value(self.dims)), d)
+            if d.inverse_laplacians and walled
+            else at_points(d)
             for d in wanted
         }
+
+    def _inverted(self, c: Coefficients, times: int) -> Coefficients:
+        """The numbers of `Δ^-times` of a field around a periodic box, without its mean."""
+        return c * jnp.asarray(inverse_rates(self, times), c.dtype) if times else c
 
     def potential(self, values: Float[Array, "C *Q"], wanted: Derivative) -> Float[Array, "C *Q"]:
         """A derivative of the inverse Laplacian of values at the working points, which is 0, or

@@ -16,9 +16,6 @@ from ..stability import RK4_REACH, spectral_radius
 from ..stepper import Coefficients
 from .tuned import Tuned
 
-# What a substep of ETDRK4 costs beside one of RK4 where its tables are constants: the way to modes
-# and back.
-_EXPONENTIAL_COST = 1.5
 # Twice the substeps must leave less than this part of the error, or are not worth their time.
 _WORTH = 0.9
 _MOST = 64
@@ -32,9 +29,10 @@ def choose_coarse(
     *,
     lengths: tuple[float, ...],
     dt: float,
+    space: str = "harmonics",
 ) -> Tuned:
     """Numerics for a periodic box from states `(n, C, *M)` of the coarse grid and what became of
-    them a time `dt` later.
+    them a time `dt` later. On few points harmonics are the cheaper `space` for the same numbers.
 
     Unlike those of a fine grid the steps in time need not converge: what the space leaves out, the
     operator has to make up for anyway.
@@ -42,11 +40,7 @@ def choose_coarse(
     points = tuple(before.shape[2:])
     band = tuple((n - 1) // 2 for n in points)
     cutoffs = tuple(b / length for b, length in zip(band, lengths, strict=True))
-    # Harmonics are the cheaper way to the same numbers, but have no inverse Laplacian.
-    inverse = any(d.inverse_laplacians for d in equation.derivatives(len(points)))
-    numerics = Numerics("box", cutoffs, 0.0, points, 1, jets="spectral")
-    if not inverse:
-        numerics = replace(numerics, space="harmonics")
+    numerics = Numerics("box", cutoffs, 0.0, points, 1, jets="spectral", space=space)
 
     def build(scheme: str, count: int) -> Physics:
         chosen = replace(numerics, integrator=scheme, substeps=count)
@@ -72,19 +66,16 @@ def choose_coarse(
     }
     tried: dict[str, tuple[int, float]] = {}
     for scheme in ("etdrk4", "rk4"):
-        if scheme == "etdrk4" and not radius["etdrk4"] < 0.9 * radius["rk4"]:
-            continue  # nothing is diagonal, or it is not what is fast
+        if scheme == "etdrk4" and math.isclose(radius["etdrk4"], radius["rk4"], rel_tol=1e-6):
+            continue  # nothing is diagonal
         count = max(1, math.ceil(1.15 * radius[scheme] * dt / RK4_REACH))
         left = residual(scheme, count)
         while count < _MOST and (finer := residual(scheme, 2 * count)) < _WORTH * left:
             count, left = 2 * count, finer
         tried[scheme] = count, left
     least = min(left for _, left in tried.values())
-    cost = {
-        scheme: count * (_EXPONENTIAL_COST if scheme == "etdrk4" else 1.0)
-        for scheme, (count, left) in tried.items()
-        if left <= least / _WORTH
-    }
+    # In harmonics, where the tables are constants, a substep of either costs the same.
+    cost = {scheme: count for scheme, (count, left) in tried.items() if left <= least / _WORTH}
     scheme = min(cost, key=lambda name: cost[name]) if cost else "rk4"
     count, left = tried[scheme]
     modes = " x ".join(map(str, band))

@@ -136,8 +136,9 @@ class Galerkin(eqx.Module):
         self, c: Numbers, coefficients: Coefficients, lifted: Lifted | None = None
     ) -> Numbers:
         """du/dt of the whole equation, in the space, less that of what is lifted."""
-        if lifted is None and self._acts_on_numbers:
-            return self.diagonal(coefficients) * c + self.remainder(c, coefficients)
+        if lifted is None and (self.exact or self._acts_on_numbers):
+            rates = jnp.asarray(self.diagonal(coefficients), c.dtype)
+            return rates * c + self.remainder(c, coefficients)
         jet = self.jet(c, self.equation.derivatives(self.space.dims), lifted, coefficients)
         rate = self.space.project(self.equation(jet, coefficients))
         return rate - self.drift(coefficients).astype(c.dtype) if self.moving else rate
