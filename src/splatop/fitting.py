@@ -10,6 +10,7 @@ import numpy as np
 
 from .data import split
 from .data.held import as_trajectories, clock_unit
+from .discover.symmetry import symmetry_names
 from .encoders import Encoder
 from .equation import Equation
 from .equation.text import check_number
@@ -43,6 +44,7 @@ def fit(
     times: Sequence[float] | np.ndarray | None = None,
     inputs: Sequence[str] | None = None,
     drop_terms: Sequence[str] = (),
+    symmetry: str | Sequence[str] = (),
     coarse: int | None = None,
     stride: int = 1,
     grid: str = "given",
@@ -63,7 +65,7 @@ def fit(
     is theirs, the names of the `fields`; or xarray with named dimensions and coordinates; or
     trajectories, or a file of them. `equation` is text, or the name of a benchmark or example.
     `coefficients` are those known, the others are identified; `drop_terms` are terms that the
-    physics shall not know.
+    physics shall not know. A term found for `?` respects each `symmetry`, as in `discover`.
 
     Complex arrays are those of complex fields: `psi` becomes the real fields `psi_re` and `psi_im`,
     and the equation may be written for either. An equation with `t` in it needs the time `t0` of
@@ -118,6 +120,7 @@ def fit(
         coefficients=known,
         hold_out=hold_out,
         terms=described_terms(equation, trajectories.grid.dims),
+        symmetry=symmetry_names(symmetry),
     )
     chosen = settings_of(
         preset,

@@ -23,7 +23,8 @@ CoefficientsOption = Annotated[
 ]
 
 
-def _problem(benchmark, data, equation, coefficients, *, reading, hold_out=None):
+def _problem(benchmark, data, equation, coefficients, *, reading, hold_out=None, symmetry=None):
+    from ..discover.symmetry import symmetry_names
     from ..equation import parse_coefficients
     from ..training import Problem
 
@@ -34,6 +35,7 @@ def _problem(benchmark, data, equation, coefficients, *, reading, hold_out=None)
         equation_text=equation,
         coefficients=parse_coefficients(coefficients) if coefficients else {},
         hold_out=hold_out,
+        symmetry=symmetry_names(symmetry or ""),
     )
 
 
@@ -63,6 +65,10 @@ def train(
             help="Trajectories of --data to keep from training, the last ones; 0: none. Else one "
             "in five, and of fewer than five the last fifth in time."
         ),
+    ] = None,
+    symmetry: Annotated[
+        str | None,
+        typer.Option(help="What a term found for ? must respect, as for `splatop discover`."),
     ] = None,
     preset: Annotated[str, typer.Option(help="paper, fast or smoke.")] = "fast",
     model: Annotated[str, typer.Option(help="surrogate, physics, fno, unet or resnet.")] = (
@@ -114,6 +120,7 @@ def train(
         coefficients,
         hold_out=hold_out,
         reading=reading,
+        symmetry=symmetry,
     )
     chosen = training.preset(preset, benchmark)
     factor = factor_of(coarse)
