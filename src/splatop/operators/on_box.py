@@ -69,7 +69,7 @@ class OnBox(eqx.Module):
         return jnp.sum(flat[:, held["to"]] * held["parts"].astype(u.dtype), axis=-1)
 
     def _host_tables(self) -> dict[str, np.ndarray]:
-        from scipy.spatial import Delaunay, cKDTree
+        from scipy.spatial import Delaunay, KDTree
 
         places, shape = self.layout.places, self.domain.shape
         assert shape is not None
@@ -86,7 +86,7 @@ class OnBox(eqx.Module):
         source = triangles.simplices[which]
         # Beyond the points' hull, and where a triangle is flat to rounding.
         lost = (which < 0) | ~np.isfinite(shares).all(axis=1)
-        source[lost], shares[lost] = cKDTree(places).query(grid[lost])[1][:, None], [1.0, 0.0, 0.0]
+        source[lost], shares[lost] = KDTree(places).query(grid[lost])[1][:, None], [1.0, 0.0, 0.0]
         at = (places - low) / size * (np.array(self.sides) - 1)
         first = np.clip(np.floor(at).astype(int), 0, np.array(self.sides) - 2)
         rest = at - first
