@@ -22,6 +22,7 @@ from .playback import Playback, play
 from .player import isosurface_section, player_data, player_section
 from .sections import Charts, error_section, loss_section, section, spectrum_section
 from .tradeoff import tradeoff_section
+from .unknown import unknown_section
 from .words import Verdict, verdict
 
 Say = Callable[[str], None]
@@ -36,6 +37,7 @@ _LINKS = (
     ("cost", "Cost"),
     ("numbers", "Numbers"),
     ("equation", "Equation"),
+    ("unknown", "What ? stands for"),
     ("coefficients", "Coefficients"),
     ("learned", "Missing terms"),
     ("training", "Training"),
@@ -85,6 +87,7 @@ def write_report(
         tradeoff_section(charts, found),
         comparison_section(shown, list(published.values())),
         equation_section(found[0].model.spec),
+        unknown_section(charts, found),
         coefficients_section(found, playback),
         _learned(charts, found, playback),
         loss_section(charts, found),

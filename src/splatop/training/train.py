@@ -125,6 +125,7 @@ def train(
                 parameters=model.parameters,
                 decision=decision,
                 measured=measured,
+                found=None if problem.found is None else problem.found["said"],
             ),
             "preset": settings.preset,
             "train_minutes": sum(clock.minutes.values()),
@@ -144,7 +145,6 @@ def train(
             record["members_with_operator"] = count if record["operator_earned_its_place"] else 0
         if problem.found is not None:
             record["unknown"] = problem.found
-            record["summary"] = f"{problem.found['said']}; {record['summary']}"
         model = replace(model, record=record)
         if is_writer():
             save_model(folder / MODEL, model)
