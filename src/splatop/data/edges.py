@@ -119,9 +119,8 @@ def _edges(data: Trajectories, told: Told) -> _Edges:
     if told.periodic:
         return _Edges((True,) * dims, {}, "as told")
     if stated.domain is not None:
-        held = stated.domain.conditions.items()
-        conditions = {at: one for at, one in held if at[1] in data.fields}
-        return _Edges(stated.domain.periodic, conditions, "the file", True)
+        held = stated.domain.held_by(data.fields)
+        return _Edges(stated.domain.periodic, held, "the file", True)
     if stated.text is not None:
         return _from_text(data, stated.text)
     return _from_flags(data, told)
