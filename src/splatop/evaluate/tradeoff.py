@@ -107,7 +107,7 @@ def solvers(
         lengths, dt = trajectories.grid.lengths, model.spec.dt
         stepper = build_physics(physics.equation, tuned.numerics, lengths=lengths, dt=dt)
         spec = replace(model.spec.without_operator(), coarse=points, numerics=tuned.numerics)
-        name = f"solver, {_across(points)} points, {tuned.numerics.substeps} substeps"
+        name = f"solver, {_across(points)} points"
         yield name, Model(spec, CoarseStepper(stepper, points), model.record)
 
 
