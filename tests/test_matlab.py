@@ -183,6 +183,51 @@ def test_pairs_of_inputs_and_outputs_are_refused(tmp_path):
         open_trajectories(tmp_path / "a.mat")
 
 
+def _cell(*parts):
+    held = np.empty((1, len(parts)), object)
+    held[0, :] = parts
+    return held
+
+
+@pytest.mark.parametrize("version", [5, 7.3])
+@pytest.mark.parametrize("fields", [1, 2])
+def test_cells_of_fields_and_coordinates(tmp_path, version, fields):
+    """As WSINDy's files: U_exact {1 x n}, xs {x, t}, lhs, weights in a cell as well."""
+    x, t = line(64, -3.0, 3.0), 0.1 * np.arange(20)
+    us = [wave(x, t), wave(x, 2 * t)][:fields]
+    held = {"U_exact": us, "xs": [x[:, None], t[:, None]], "true_nz_weights": [np.ones((2, 4))]}
+    path = tmp_path / "kdv.mat"
+    if version == 5:
+        cells = {name: _cell(*parts) for name, parts in held.items()}
+        scipy.io.savemat(path, {**cells, "lhs": np.array([[1, 0, 1]])})
+    else:
+        save_73(path, lhs=np.array([[1.0, 0.0, 1.0]]))
+        with h5py.File(path, "r+") as file:
+            for name, parts in held.items():
+                stored = [
+                    file["#refs#"].create_dataset(f"{name}{i}", data=np.transpose(part))
+                    for i, part in enumerate(parts)
+                ]
+                for one in stored:
+                    one.attrs["MATLAB_class"] = np.bytes_("double")
+                cell = file.create_dataset(
+                    name, data=np.array([[s.ref] for s in stored], h5py.ref_dtype)
+                )
+                cell.attrs["MATLAB_class"] = np.bytes_("cell")
+    names = ("U_exact",) if fields == 1 else ("U_exact_1", "U_exact_2")
+    assert_frames(path, *us, length=6.0, dt=0.1, fields=names)
+
+
+def test_the_order_of_a_cell_tells_axes_of_one_length(tmp_path):
+    x, t = line(16, 0.0, 1.0), 0.1 * np.arange(7)
+    u = np.sin(2 * np.pi * x)[:, None, None] * np.cos(4 * np.pi * x)[:, None] * np.exp(-t)
+    path = tmp_path / "a.mat"
+    scipy.io.savemat(path, {"U": _cell(u), "xs": _cell(x, x, t)})
+    with open_trajectories(path) as data:
+        expected = np.moveaxis(u, -1, 0).astype(np.float32)
+        np.testing.assert_array_equal(data.window(0, 0, 7)[:, 0], expected)
+
+
 def test_structures_are_named_and_not_read(tmp_path):
     held = {"s": {"u": np.zeros((4, 5))}, "c": np.array([[1, "a"]], dtype=object), "note": "hi"}
     scipy.io.savemat(tmp_path / "a.mat", held)

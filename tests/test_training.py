@@ -68,7 +68,7 @@ def test_paper_preset_is_the_paper_table_to_the_letter():
 )
 def test_paper_numerics_are_the_table_of_cutoffs(name, filter, cutoff, rolloff):
     benchmark = get_benchmark(name)
-    chosen = preset("paper", name).refine(paper_numerics(benchmark), benchmark.dims)
+    chosen = preset("paper", name).overriding(paper_numerics(benchmark), benchmark.dims)
     assert (chosen.filter, chosen.cutoff, chosen.rolloff) == (filter, (cutoff,), rolloff)
     assert chosen.anchors == (20,) * benchmark.dims
     assert (chosen.window, chosen.substeps, chosen.renderer) == (4, 1, "local")

@@ -48,7 +48,7 @@ def test_equal_lengths_are_asked_for_unless_meshes_tell(tmp_path):
     t = np.linspace(0, 1, 33)
     u = _heat(X, t)
     unclear = _savez(tmp_path / "lines.npz", t=t, x=X, u=u)
-    with pytest.raises(SplatopError, match="--axes tx or --axes xt"):
+    with pytest.raises(SplatopError, match=r"--axes tx or --axes xt"):
         open_trajectories(unclear, boundary="x: u = 0")
     meshes = np.meshgrid(X, t, indexing="ij")
     told = _savez(tmp_path / "meshes.npz", x=meshes[0], t=meshes[1], u=u.T)
@@ -72,3 +72,48 @@ def test_a_wave_that_passes_through_the_seam_is_periodic(tmp_path):
     with open_trajectories(_savez(tmp_path / "wave.npz", t=T, x=x, u=u)) as data:
         assert all(data.domain.periodic)
         assert data.grid.lengths == (2.0,)
+
+
+@pytest.mark.parametrize("names", [("x", "t"), ("heat_x", "heat_t"), ("heat_1_x", "heat_1_t")])
+def test_coordinates_in_files_beside_an_array(tmp_path, names):
+    u = _heat(X, T)
+    np.save(tmp_path / "heat_1.npy", u.T)
+    np.save(tmp_path / f"{names[0]}.npy", X)
+    np.save(tmp_path / f"{names[1]}.npy", T + 3)
+    with open_trajectories(tmp_path / "heat_1.npy", boundary="x: u = 0") as data:
+        assert (data.fields, data.grid.origin, data.grid.lengths) == (("u",), (-1.0,), (2.0,))
+        assert (data.dt, float(data.times[0])) == pytest.approx((0.05, 3.0))
+        np.testing.assert_allclose(data.window(0, 0, 21)[:, 0], u, rtol=1e-6, atol=1e-7)
+
+
+def test_an_array_alone_is_asked_for_its_axes(tmp_path):
+    np.save(tmp_path / "u.npy", _heat(X, T))
+    np.save(tmp_path / "x.npy", np.arange(5.0))  # of something else
+    with pytest.raises(SplatopError, match=r"--axes tx or --axes xt.*--lengths and --dt"):
+        open_trajectories(tmp_path / "u.npy")
+
+
+def _odd(t):
+    """`(T, X)`: odd about both ends, so a period with its end twice as well as two walls."""
+    return np.exp(-t[:, None]) * np.sin(np.pi * X) + np.exp(-4 * t[:, None]) * np.sin(2 * np.pi * X)
+
+
+def test_walls_and_a_period_with_its_end_twice_are_asked_about(tmp_path):
+    path = _savez(tmp_path / "a.npz", t=T, x=X, u=_odd(T))
+    with pytest.raises(SplatopError, match=r'--drop-end.*--boundary "x: u = 0"'):
+        open_trajectories(path)
+    with open_trajectories(path, drop_end=True) as data:
+        assert (data.grid.points, data.grid.lengths) == ((32,), (2.0,))
+    with open_trajectories(path, boundary="x: u = 0") as data:
+        assert (data.grid.points, data.grid.lengths) == ((33,), (2.0,))
+
+
+def test_noise_that_hides_the_ends_is_asked_about_where_both_are_points(tmp_path):
+    # Steps near the ends are about 0.1 of the field with 33 points: noise of 20 % hides them.
+    noise = 0.2 * np.random.default_rng(0).standard_normal((21, 33))
+    path = _savez(tmp_path / "a.npz", t=T, x=X, u=_odd(T) + noise)
+    with pytest.raises(SplatopError, match="noise hides whether x closes"):
+        open_trajectories(path)
+    around = _savez(tmp_path / "b.npz", t=T, x=X[:-1], u=(_odd(T) + noise)[:, :-1])
+    with open_trajectories(around) as data:
+        assert all(data.domain.periodic)

@@ -24,7 +24,7 @@ import numpy as np
 from splatop.bench.coarse import SEED, cost_per_frame, judges
 from splatop.bench.coarse_cases import CoarseCase, Rollout, cases, of_stepper
 from splatop.coarse import truncate
-from splatop.coarse.chaos import horizon, long_run, mean_errors
+from splatop.coarse.chaos import CORRELATED, long_run
 from splatop.data import ArrayTrajectories, save_trajectories
 from splatop.grid import Grid
 from splatop.model import SHIPPED, coarse_models, load_model
@@ -148,8 +148,7 @@ def _limit(case: CoarseCase, truth: np.ndarray) -> float:
     off = truth.copy()
     off[:, 0] += OFF * truth.std() * rng.standard_normal(truth[:, 0].shape).astype(np.float32)
     fine = Rollout(case.solver(case.points, case.dt), truth.shape[3:], 1)
-    made = fine.frames(off)
-    return horizon(mean_errors(made, truth[:, 1:]), float(truth.std()))
+    return case.score(fine, np.concatenate([off[:, :1], truth[:, 1:]], axis=1))
 
 
 def _long_run(case: CoarseCase, rows: dict[str, Rollout], truth: np.ndarray) -> dict:
@@ -200,7 +199,7 @@ def tables() -> None:
 def _section(name: str, found: dict) -> str:
     case, scores = cases()[name], found["scores"]
     cost, together = found["microseconds_per_frame"], found["microseconds_per_frame_in_a_batch"]
-    what = "horizon, frames" if found["chaotic"] else f"mean rL2, {case.judged} frames"
+    what = _measure(case)
     lines = [
         f"### {case.name}: {_across(found['points'], case.dims)} points to "
         f"{_across(found['coarse'][0], case.dims)}, {found['stride']} frames a step",
@@ -238,6 +237,15 @@ def _section(name: str, found: dict) -> str:
         lines += ["", *_long_table(found["long_run"])]
     lines += ["", f"![horizon or error against cost](images/coarse_{name}.svg)"]
     return "\n".join(lines)
+
+
+def _measure(case: CoarseCase) -> str:
+    """What a case is judged by, in words."""
+    return {
+        "horizon": "horizon, frames",
+        "correlation": f"frames with a correlation above {CORRELATED:g}",
+        "error": f"mean rL2, {case.judged} frames",
+    }[case.judge]
 
 
 def _across(points: int, dims: int) -> str:
@@ -289,7 +297,7 @@ def _figure(name: str, found: dict) -> None:
             axes.plot(cost[label], sign * found["scores"][label], "s", label=label)
     axes.set_xscale("log")
     axes.set_xlabel("microseconds per unit of simulated time")
-    axes.set_ylabel("horizon, frames" if found["chaotic"] else "mean rL2")
+    axes.set_ylabel(_measure(cases()[name]))
     if "limit" in found:
         axes.axhline(found["limit"], color="0.8", label="fine solver, state off by 1e-3")
     if not found["chaotic"]:

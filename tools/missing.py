@@ -3,14 +3,17 @@
     python tools/missing.py [NAME.TERM ...]   # results/unknown/missing.json; what is there is kept
     python tools/missing.py --tables          # the table in docs/unknown.md
 
-The equations and terms are those of tools/examples.py, with its data: 12 trajectories to learn
-from, 4 to test on; and two terms that no candidate is. `?` stands in the equation of every field.
-Errors are relative L2 errors of rollouts of the test trajectories, their mean over the steps.
+The equations and terms are those of tools/examples.py, with its data, and of three benchmarks at
+64² points: 12 trajectories to learn from, 4 to test on; and two terms that no candidate is. `?`
+stands in the equation of every field. Errors are relative L2 errors of rollouts of the test
+trajectories, their mean over up to 100 steps.
 """
 
 import argparse
 import json
 import time
+from collections.abc import Mapping
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
@@ -18,14 +21,13 @@ import numpy as np
 
 from examples import DROPPED, TEST, TRAIN, solved
 from splatop import discover
-from splatop.data import ArrayTrajectories
+from splatop.benchmarks import get_benchmark
+from splatop.data import ArrayTrajectories, generate, split
 from splatop.data.atomic import write_whole
 from splatop.discover.candidates import Expression, parse_terms, plain_expression
-from splatop.discover.learn import learn
 from splatop.equation import (
     EXAMPLES,
     Equation,
-    Example,
     format_equation,
     format_partial,
     parse_equation,
@@ -33,7 +35,7 @@ from splatop.equation import (
 )
 from splatop.equation.expansion import expand
 from splatop.grid import Grid
-from splatop.training.unknown import rollout_error
+from splatop.training.unknown import learned_trial, rollout_error
 from unknown_problems import solve, waves
 
 ROOT = Path(__file__).resolve().parent.parent
@@ -74,67 +76,107 @@ def strange(name: str, trajectories: int, seed: int) -> ArrayTrajectories:
     return ArrayTrajectories(np.stack(frames).astype(np.float32), grid, dt=dt, fields=("u",))
 
 
-def rows() -> dict[str, tuple[Example | None, str | None]]:
-    found: dict[str, tuple[Example | None, str | None]] = {
-        f"{name}.{term}": (EXAMPLES[name], term)
-        for name, terms in DROPPED.items()
-        for term in terms
-    }
-    return {**found, **dict.fromkeys(TOLD, (None, None))}
+# Terms of benchmarks that docs/results.md leaves out, and frames of a trajectory.
+BENCHMARK_TERMS = {
+    "advection_allen_cahn2d": "reaction",
+    "burgers2d": "diffusion",
+    "advection_diffusion2d": "diffusion",
+}
+STEPS, POINTS = 50, 64
+
+
+def rows() -> tuple[str, ...]:
+    examples = [f"{name}.{term}" for name, terms in DROPPED.items() for term in terms]
+    return (*TOLD, *examples, *(f"{name}.{term}" for name, term in BENCHMARK_TERMS.items()))
+
+
+@dataclass(frozen=True)
+class Case:
+    """Data to learn from and to test on, and what of their equation is told."""
+
+    training: ArrayTrajectories
+    test: ArrayTrajectories
+    question: str
+    whole: Equation | None = None
+    coefficients: Mapping[str, float] = field(default_factory=dict)
+    dropped: str | None = None
+
+
+def case(name: str) -> Case:
+    if name in TOLD:
+        training, test = (strange(name, n, seed) for n, seed in ((TRAIN, 0), (TEST, 1)))
+        return Case(training, test, TOLD[name])
+    first, _, term = name.partition(".")
+    if first in EXAMPLES:
+        example = EXAMPLES[first]
+        training = solved(example, trajectories=TRAIN)
+        test = solved(example, trajectories=TEST, seed=1)
+        whole, given = example.equation, dict(example.coefficients)
+    else:
+        benchmark = get_benchmark(first)
+        whole, given = benchmark.equation, benchmark.typical_coefficients()
+        training, test = (
+            generate(benchmark, split=part, trajectories=n, steps=STEPS, points=POINTS)
+            for part, n in (("train", TRAIN), ("test", TEST))
+        )
+    known = format_equation(whole.without(term), dims=training.grid.dims)
+    asked = "; ".join(f"{line} + ?" for line in known.split("; "))
+    question = format_partial(parse_partial_equation(asked, dims=training.grid.dims))
+    return Case(training, test, question, whole, given, term)
 
 
 def products(sides: dict[str, Expression]) -> dict[str, set[Any]]:
     return {f: {m for m, _ in plain_expression(s).monomials} for f, s in sides.items()}
 
 
-def measured(name: str, example: Example | None, dropped: str | None) -> dict[str, Any]:
-    if example is None or dropped is None:
-        training, test = (strange(name, n, seed) for n, seed in ((TRAIN, 0), (TEST, 1)))
-        whole, given, wanted, question = None, {}, None, TOLD[name]
-    else:
-        training = solved(example, trajectories=TRAIN)
-        test = solved(example, trajectories=TEST, seed=1)
-        whole, given = example.equation, dict(example.coefficients)
-        known = format_equation(whole.without(dropped), dims=example.dims)
-        asked = "; ".join(f"{line} + ?" for line in known.split("; "))
-        question = format_partial(parse_partial_equation(asked, dims=example.dims))
-        term = next(t for t in whole.terms if t.name == dropped)
-        sides = expand(term, whole.fields, example.dims)
-        wanted = None if sides is None else products(dict(zip(whole.fields, sides, strict=True)))
-    dims, fields = training.grid.dims, training.fields
-    partial = parse_partial_equation(question, dims=dims, fields=fields)
-    own = {n: given[n] for n in partial.coefficient_names}
+def formula(one: Case) -> dict[str, Any]:
+    """What `discover` finds, in the weak form alone."""
+    dims, fields = one.training.grid.dims, one.training.fields
+    partial = parse_partial_equation(one.question, dims=dims, fields=fields)
+    own = {n: one.coefficients[n] for n in partial.coefficient_names}
     started = time.process_time()
-    found = discover(training, question, known=own, budget=0.0)
+    found = discover(one.training, one.question, known=own, budget=0.0)
+    equation = parse_equation(found.equation, dims=dims, fields=fields)
     row: dict[str, Any] = {
-        "question": question,
+        "question": one.question,
         "formula": found.equation,
         "trusted": found.trusted,
         "formula_cpu_seconds": round(time.process_time() - started, 1),
-        "formula_error": rollout_error(
-            parse_equation(found.equation, dims=dims, fields=fields), {}, training, test
-        ),
+        "formula_error": rollout_error(equation, {}, one.training, one.test),
     }
-    if whole is not None:
-        row["whole_error"] = rollout_error(whole, given, training, test)
-    if wanted is not None:
-        got: dict[str, Expression] = dict.fromkeys(fields, Expression())
-        for one in found.terms:
-            for field, text in one.sides:
-                (side,) = parse_terms(text, dims=dims, fields=fields)
-                got[field] = got[field] + side
-        row["exact"] = products(got) == wanted
-    started = time.process_time()
-    learned = learn(training, partial, known=partial.known, coefficients=own)
-    row["learned_cpu_seconds"] = round(time.process_time() - started, 1)
-    row["explained"] = learned.explained
-    told = () if partial.known is None else partial.known.terms
-    row["learned_error"] = rollout_error(
-        Equation((*told, learned.term), fields), own, training, test
-    )
     if partial.known is not None:
-        row["known_error"] = rollout_error(partial.known, own, training, test)
+        row["known_error"] = rollout_error(partial.known, own, one.training, one.test)
+    if one.whole is None:
+        return row
+    row["whole_error"] = rollout_error(one.whole, one.coefficients, one.training, one.test)
+    term = next(t for t in one.whole.terms if t.name == one.dropped)
+    sides = expand(term, fields, dims)
+    if sides is not None:
+        got: dict[str, Expression] = dict.fromkeys(fields, Expression())
+        for part in found.terms:
+            for name, text in part.sides:
+                (side,) = parse_terms(text, dims=dims, fields=fields)
+                got[name] = got[name] + side
+        row["exact"] = products(got) == products(dict(zip(fields, sides, strict=True)))
     return row
+
+
+def learned(one: Case) -> dict[str, Any]:
+    """What a learned term makes of it, as training learns it."""
+    fields = one.training.fields
+    partial = parse_partial_equation(one.question, dims=one.training.grid.dims, fields=fields)
+    started = time.process_time()
+    said: list[str] = []
+    term, trial = learned_trial(
+        partial, dict(one.coefficients), (), split(one.training), said.append
+    )
+    return {
+        "learned_cpu_seconds": round(time.process_time() - started, 1),
+        "explained": term.explained,
+        "arguments": list(term.names),
+        "followed": bool(said),
+        "learned_error": rollout_error(trial.equation, trial.coefficients, one.training, one.test),
+    }
 
 
 def read() -> dict[str, Any]:
@@ -148,14 +190,18 @@ def table() -> str:
         "|---|---|---|---|---|---|---|",
     ]
 
+    trusted = {True: "yes", False: "no", None: ""}
+
     def shown(row: dict[str, Any], key: str) -> str:
         return f"{row[key]:.2g}" if key in row else ""
 
     for name, row in read().items():
         exact = {True: "yes", False: "no", None: "not a formula"}[row.get("exact")]
+        if "formula_error" not in row:
+            exact = ""
         lines.append(
             f"| {name.replace('.', ', ')} | {shown(row, 'known_error')} | {exact} "
-            f"| {'yes' if row['trusted'] else 'no'} | {shown(row, 'formula_error')} "
+            f"| {trusted[row.get('trusted')]} | {shown(row, 'formula_error')} "
             f"| {shown(row, 'whole_error')} | {shown(row, 'learned_error')} |"
         )
     return "\n".join(lines)
@@ -173,10 +219,12 @@ def main() -> None:
         return
     RESULTS.parent.mkdir(parents=True, exist_ok=True)
     for name in given.names or rows():
-        if name not in read():
-            row = measured(name, *rows()[name])
-            write_whole(RESULTS, json.dumps({**read(), name: row}, indent=1) + "\n")
-            print(name, {k: v for k, v in row.items() if k != "question"}, flush=True)
+        for key, measured in (("learned_error", learned), ("formula_error", formula)):
+            row = read().get(name, {})
+            if key not in row:
+                row |= measured(case(name))
+                write_whole(RESULTS, json.dumps({**read(), name: row}, indent=1) + "\n")
+                print(name, {k: v for k, v in row.items() if k != "question"}, flush=True)
 
 
 if __name__ == "__main__":

@@ -12,7 +12,7 @@ from .equation import EXAMPLES, Equation, format_equation, parse_equation
 from .equation.expansion import expand
 from .errors import SplatopError, unknown_name
 from .training import Settings, coarser, preset
-from .training.settings import parse_overrides
+from .training.overrides import parse_overrides
 
 
 def described_terms(equation: str | Equation, dims: int) -> Any:

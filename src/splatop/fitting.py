@@ -10,6 +10,7 @@ import numpy as np
 
 from .data import split
 from .data.held import as_trajectories, clock_unit
+from .discover.symmetry import symmetry_names
 from .encoders import Encoder
 from .equation import Equation
 from .equation.text import check_number
@@ -43,9 +44,11 @@ def fit(
     times: Sequence[float] | np.ndarray | None = None,
     inputs: Sequence[str] | None = None,
     drop_terms: Sequence[str] = (),
+    symmetry: str | Sequence[str] = (),
     coarse: int | None = None,
     stride: int = 1,
     grid: str = "given",
+    refine: bool = False,
     operator: Callable[..., Field] | None = None,
     encoder: Encoder | None = None,
     preset: str = "fast",
@@ -62,7 +65,7 @@ def fit(
     is theirs, the names of the `fields`; or xarray with named dimensions and coordinates; or
     trajectories, or a file of them. `equation` is text, or the name of a benchmark or example.
     `coefficients` are those known, the others are identified; `drop_terms` are terms that the
-    physics shall not know.
+    physics shall not know. A term found for `?` respects each `symmetry`, as in `discover`.
 
     Complex arrays are those of complex fields: `psi` becomes the real fields `psi_re` and `psi_im`,
     and the equation may be written for either. An equation with `t` in it needs the time `t0` of
@@ -78,7 +81,8 @@ def fit(
 
     With `coarse=4` the surrogate computes on a quarter of the points along each axis, with
     `stride=4` one step of it is four frames long; states go in and come out on the data's own grid,
-    or stay on the coarse one with `grid="coarse"`.
+    or stay on the coarse one with `grid="coarse"`. With `refine` they hold a learned guess of what
+    the coarse grid leaves out.
 
     `operator` is any equinox module `u -> u` of one state to use instead of the FNO, `encoder` one
     to use instead of the lattice; terms, encoders and operators of your own classes can be saved
@@ -116,9 +120,12 @@ def fit(
         coefficients=known,
         hold_out=hold_out,
         terms=described_terms(equation, trajectories.grid.dims),
+        symmetry=symmetry_names(symmetry),
     )
     chosen = settings_of(
-        preset, settings or {}, coarse={"factor": coarse, "stride": stride, "answers": grid}
+        preset,
+        settings or {},
+        coarse={"factor": coarse, "stride": stride, "answers": grid, "refine": refine},
     )
     chosen = replace(chosen, drop_terms=tuple(drop_terms))
     with tempfile.TemporaryDirectory() as scratch:

@@ -15,7 +15,7 @@ import jax
 import jax.numpy as jnp
 import pdequinox as pdeqx
 
-from .coarse import CoarseStepper
+from .coarse import CoarseStepper, Refiner
 from .derivative import Derivative
 from .domain import Axis, Condition, Domain
 from .encoders import LatticeEncoder, UNetEncoder
@@ -43,6 +43,7 @@ from .operators import FNO, Conditioning, OperatorStepper
 from .operators.convolutions import Convolutions
 from .operators.fno import FiLM, FourierBlock
 from .operators.harmonic import HarmonicBlock, HarmonicOperator
+from .operators.on_box import OnBox
 from .physics import EmbeddedPhysics
 from .points import Points
 from .render import DenseRenderer, FourierRenderer, LocalRenderer
@@ -74,6 +75,7 @@ SHIPPED: dict[str, Any] = {
     "physics": EmbeddedPhysics,
     "ensemble": Ensemble,
     "coarse": CoarseStepper,
+    "refiner": Refiner,
     # Physics.
     "equation": Equation,
     "rk4": RK4,
@@ -89,6 +91,7 @@ SHIPPED: dict[str, Any] = {
     "condition": Condition,
     "harmonic-operator": HarmonicOperator,
     "harmonic-block": HarmonicBlock,
+    "on-box": OnBox,
     "splat": SplatJets,
     "spectral": SpectralJets,
     "finite-difference": FiniteDifferenceJets,

@@ -16,7 +16,7 @@ from jaxtyping import Array, Float
 
 from ..benchmarks import get_benchmark
 from ..coarse import truncate
-from ..coarse.chaos import horizon, mean_errors
+from ..coarse.chaos import correlated, horizon, mean_errors
 from ..data import reference_stepper
 from ..data.reference import initial_state
 from ..spectral import resample
@@ -31,8 +31,10 @@ class CoarseCase:
 
     `solver(points, dt)` is one step of exponax. `warmup` frames from random states come before the
     first that counts. `coarse` and `stride` are what the shipped model computes with. A chaotic
-    problem is judged by its horizon in frames, any other by its mean relative error over `judged`
-    frames. `grids` and `steps` (points, and frames in one step) are what is tried of the solver.
+    problem is judged by its horizon in frames ("horizon") or by the frames that its correlation
+    with the truth stays above 0.9 ("correlation"), any other by its mean relative error over
+    `judged` frames ("error"). `grids` and `steps` (points, and frames in one step) are what is
+    tried of the solver.
     """
 
     name: str
@@ -46,7 +48,7 @@ class CoarseCase:
     stride: int
     solver: Callable[[int, float], Step]
     initial: Callable[[Array, int], Array]
-    chaotic: bool
+    judge: str
     frames: int
     grids: tuple[int, ...]
     steps: tuple[int, ...]
@@ -58,6 +60,11 @@ class CoarseCase:
     training_points: int = 0  # of the grid that training data are made on; 0: the fine one
     model: str = "surrogate"
     settings: Mapping[str, str] = field(default_factory=dict)
+
+    @property
+    def chaotic(self) -> bool:
+        """Whether trajectories part whatever the model."""
+        return self.judge != "error"
 
     def reference(
         self, count: int, *, seed: int, frames: int, points: int | None = None
@@ -80,11 +87,13 @@ class CoarseCase:
         return np.stack([np.asarray(run(self.initial(key, points))) for key in keys])
 
     def score(self, roll: "Rollout", truth: np.ndarray) -> float:
-        """How good rollouts of `truth` `(B, T, C, *N)` are, the larger the better: the horizon in
-        frames, or the mean relative error with its sign turned."""
+        """How good rollouts of `truth` `(B, T, C, *N)` are, the larger the better: frames that they
+        hold, or the mean relative error with its sign turned."""
         made = roll.frames(truth)
         true = truth[:, roll.stride : (made.shape[1] * roll.stride) + 1 : roll.stride]
-        if self.chaotic:
+        if self.judge == "correlation":
+            return correlated(made, true, stride=roll.stride)
+        if self.judge == "horizon":
             return horizon(mean_errors(made, true), float(truth.std()), stride=roll.stride)
         axes = tuple(range(2, true.ndim))
         with np.errstate(all="ignore"):
@@ -205,7 +214,7 @@ def cases() -> dict[str, CoarseCase]:
             stride=4,
             solver=_ks,
             initial=_rough,
-            chaotic=True,
+            judge="horizon",
             frames=600,
             grids=(32, 48, 56, 64, 80),
             steps=(2, 4, 6, 8),
@@ -228,7 +237,7 @@ def cases() -> dict[str, CoarseCase]:
             stride=6,
             solver=_burgers,
             initial=_series,
-            chaotic=False,
+            judge="error",
             frames=201,
             grids=(28, 32, 36, 40),
             steps=(4, 6, 7, 8),
@@ -256,15 +265,16 @@ def cases() -> dict[str, CoarseCase]:
             stride=4,
             solver=_kolmogorov,
             initial=_eddies,
-            chaotic=True,
+            judge="correlation",
             frames=201,
             grids=(32, 48, 64, 80, 96),
-            steps=(1, 2, 3, 4),
+            steps=(1, 2),  # on 96 points two frames in one step are unstable already
             # Twenty units of time, two of the drag's own: the flow has forgotten how it began.
             warmup=400,
             substeps=2,
-            trajectories=24,
+            trajectories=48,
             held_out=4,
-            settings={"phases": "0:600", "batch": "8"},
+            # The solver that a model is up against is so quick that a wider network could not be.
+            settings={"phases": "0:700", "batch": "8", "hidden": "16"},
         ),
     }

@@ -47,7 +47,9 @@ def discover(
         ),
     ] = None,
     degree: Annotated[int, typer.Option(help="Factors of a product, at most.")] = 3,
-    order: Annotated[int, typer.Option(help="Derivatives in a product, at most.")] = 4,
+    order: Annotated[
+        int | None, typer.Option(help="Derivatives in a product, at most; else 4, on a shape 2.")
+    ] = None,
     known: Annotated[str | None, typer.Option(help="Values that are known: D=2e-6,r=1.")] = None,
     frames: Annotated[
         str | None,

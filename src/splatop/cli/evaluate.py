@@ -56,6 +56,13 @@ def evaluate(
     representation: Annotated[
         bool, typer.Option("--representation", help="Measure the Gaussians, too.")
     ] = False,
+    solvers: Annotated[
+        bool | None,
+        typer.Option(
+            help="Compare accuracy and cost with solvers of the equation on several grids; else "
+            "for coarse models on periodic boxes."
+        ),
+    ] = None,
     shipped: Annotated[
         bool,
         typer.Option("--shipped", help="Every model of the package, beside what was recorded."),
@@ -87,6 +94,9 @@ def evaluate(
     loaded = {name: ablate(m, ablation) for name, m in load_models(models).items()}
     also = ["cost", *(["physics alone"] if physics else [])]
     also += ["representation"] if representation else []
+    if solvers is None:
+        solvers = any(m.spec.coarse and m.spec.answers == "given" for m in loaded.values())
+    also += ["solvers"] if solvers else []
     source = None
     if data is not None:
         opened = open_data(data, reading)
@@ -190,6 +200,7 @@ def print_metrics(several: list) -> None:
     console.print(protocol_note(several), style="dim", highlight=False, soft_wrap=True)
     if published:
         console.print(PUBLISHED, style="dim", highlight=False, soft_wrap=True)
+    print_tradeoff(several[0])
     for metrics in several:
         if metrics.horizon is not None and metrics.horizon < metrics.steps:
             step = metrics.data["dt"]
@@ -207,3 +218,25 @@ def print_metrics(several: list) -> None:
                 highlight=False,
                 markup=False,
             )
+
+
+def print_tradeoff(metrics: Any) -> None:
+    """Accuracy and cost of all contestants, the cheapest first, and how each model stands."""
+    from ..evaluate.tradeoff import from_json, verdicts
+    from ..evaluate.written import plain
+
+    if not metrics.tradeoff:
+        return
+    rows = from_json(metrics.tradeoff)
+    table = numbers_table("cost", "ms per time", "rL2", "holds until", "correlation > 0.9 until")
+    for one in sorted(rows, key=lambda one: one.cost):
+        ends = [
+            f"{time:.3g}" if time < one.length else "the end"
+            for time in (one.horizon, one.correlation)
+        ]
+        style = None if one.role == "model" else "dim"
+        rl2 = "diverged" if one.rl2 is None else plain(one.rl2)
+        table.add_row(one.name, f"{one.cost:.3g}", rl2, *ends, style=style)
+    console.print(table)
+    for verdict in verdicts(rows):
+        console.print(str(verdict), highlight=False, markup=False, soft_wrap=True)

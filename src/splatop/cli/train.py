@@ -7,6 +7,7 @@ import typer
 
 from ..errors import SplatopError
 from .app import JsonOption, app, console, print_json
+from .coarse import CoarseOption, factor_of, proposals, typical, within_budget
 from .compiled import keeps_compiled
 from .progress import TrainingProgress
 from .reading import Reading, arguments, moments, open_data, reads_a_file
@@ -21,16 +22,9 @@ CoefficientsOption = Annotated[
     typer.Option("--coefficients", help="Known ones, v=0.1,D=1e-3; the others are identified."),
 ]
 
-CoarseOption = Annotated[
-    str | None,
-    typer.Option(
-        "--coarse",
-        help="Compute on so many times fewer points along each axis; auto: by --budget.",
-    ),
-]
 
-
-def _problem(benchmark, data, equation, coefficients, *, reading, hold_out=None):
+def _problem(benchmark, data, equation, coefficients, *, reading, hold_out=None, symmetry=None):
+    from ..discover.symmetry import symmetry_names
     from ..equation import parse_coefficients
     from ..training import Problem
 
@@ -41,6 +35,7 @@ def _problem(benchmark, data, equation, coefficients, *, reading, hold_out=None)
         equation_text=equation,
         coefficients=parse_coefficients(coefficients) if coefficients else {},
         hold_out=hold_out,
+        symmetry=symmetry_names(symmetry or ""),
     )
 
 
@@ -52,49 +47,6 @@ def _overrides(pairs: list[str]) -> dict[str, str]:
             raise SplatopError(f"expected --set key=value, got '{pair}'")
         overrides[name.strip()] = value.strip()
     return overrides
-
-
-def _factor(text: str | None) -> int | None:
-    if text is None or text == "auto":
-        return None
-    if not text.isdecimal():
-        raise SplatopError(f"expected a whole number or auto for --coarse, got '{text}'")
-    return int(text)
-
-
-def _within_budget(problem, coarse, stride, budget, out, resume) -> tuple[int, int]:
-    """What `tune --speed` proposes first; of a run that is continued, what it began with."""
-    if coarse != "auto" or budget is None or stride != 1:
-        raise SplatopError(
-            "expected --coarse auto together with --budget, and no --stride, got "
-            f"coarse={coarse}, budget={budget}, stride={stride}"
-        )
-    if not 0 < budget <= 1:
-        raise SplatopError(f"expected a budget above 0 and up to 1, got {budget:g}")
-    if resume and (out / "config.json").exists():
-        from ..training.run_folder import read_json
-
-        held = read_json(out / "config.json")["settings"]
-        return held["coarse"], held["stride"]
-    best = _proposals(problem, 1 / budget)[0]
-    console.print(f"• {best}", markup=False, highlight=False, soft_wrap=True)
-    return best.factor, best.stride
-
-
-def _proposals(problem, speed: float):
-    import tempfile
-
-    from ..training import PRESETS
-    from ..tune import propose
-
-    with tempfile.TemporaryDirectory() as scratch:
-        loaded = problem.load(PRESETS["fast"], Path(scratch))
-        if loaded.unknown:
-            raise SplatopError(
-                f"expected values of {', '.join(loaded.unknown)} to propose a coarse grid, got "
-                "none: give --coefficients"
-            )
-        return propose(loaded.equation, dict(loaded.known), loaded.at(0), speed=speed)
 
 
 @app.command()
@@ -114,6 +66,10 @@ def train(
             "in five, and of fewer than five the last fifth in time."
         ),
     ] = None,
+    symmetry: Annotated[
+        str | None,
+        typer.Option(help="What a term found for ? must respect, as for `splatop discover`."),
+    ] = None,
     preset: Annotated[str, typer.Option(help="paper, fast or smoke.")] = "fast",
     model: Annotated[str, typer.Option(help="surrogate, physics, fno, unet or resnet.")] = (
         "surrogate"
@@ -130,6 +86,10 @@ def train(
     grid: Annotated[
         str, typer.Option(help="Of a coarse model's states: given (as those put in) or coarse.")
     ] = "given",
+    refine: Annotated[
+        bool,
+        typer.Option("--refine", help="Add a learned guess of what the coarse grid leaves out."),
+    ] = False,
     settings: Annotated[
         list[str] | None, typer.Option("--set", help="Any setting, key=value; repeatable.")
     ] = None,
@@ -160,12 +120,13 @@ def train(
         coefficients,
         hold_out=hold_out,
         reading=reading,
+        symmetry=symmetry,
     )
     chosen = training.preset(preset, benchmark)
-    factor = _factor(coarse)
+    factor = factor_of(coarse)
     if coarse == "auto" or budget is not None:
-        factor, stride = _within_budget(problem, coarse, stride, budget, out, resume)
-    chosen = training.coarser(chosen, factor=factor, stride=stride, answers=grid)
+        factor, stride = within_budget(problem, coarse, stride, budget, out, resume)
+    chosen = training.coarser(chosen, factor=factor, stride=stride, answers=grid, refine=refine)
     chosen = replace(chosen, model=model, seed=seed, seeds=seeds, drop_terms=tuple(drop_term or ()))
     chosen = chosen.with_overrides(_overrides(settings or []))
     with TrainingProgress() as progress:
@@ -212,8 +173,6 @@ def tune(
     import tempfile
     from dataclasses import asdict
 
-    import numpy as np
-
     from ..training import PRESETS
     from ..tune import choose_numerics
 
@@ -225,31 +184,19 @@ def tune(
         reading=reading,
     )
     if speed is not None:
-        proposals = _proposals(problem, speed)
+        proposed = proposals(problem, speed)
         if json:
-            print_json([asdict(one) for one in proposals])
+            print_json([asdict(one) for one in proposed])
             return
-        for one in proposals:
+        for one in proposed:
             console.print(f"• {one}", markup=False, highlight=False, soft_wrap=True)
         return
     with tempfile.TemporaryDirectory() as scratch:
         loaded = problem.load(PRESETS["fast"], Path(scratch))
-        typical = dict(loaded.known)
-        if loaded.unknown and benchmark is not None:
-            from ..benchmarks import get_benchmark
-
-            typical = get_benchmark(benchmark).typical_coefficients()
-        elif loaded.unknown:
-            from ..identify import identify_trajectories
-
-            found = identify_trajectories(
-                loaded.equation, None, loaded.at(0), unknown=loaded.unknown, known=loaded.known
-            )
-            typical |= {n: float(np.mean([f.estimates[n] for f in found])) for n in loaded.unknown}
         frames, at = loaded.sample()
         tuned = choose_numerics(
             loaded.equation,
-            {**typical, **at},
+            {**typical(loaded), **at},
             frames,
             lengths=loaded.grid.lengths,
             dt=loaded.dt,

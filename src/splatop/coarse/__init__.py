@@ -4,4 +4,5 @@ from .projection import CoarseTrajectories as CoarseTrajectories
 from .projection import coarse_points as coarse_points
 from .projection import truncate as truncate
 from .projection import truncated_frames as truncated_frames
+from .refine import Refiner as Refiner
 from .stepper import CoarseStepper as CoarseStepper

@@ -8,6 +8,8 @@ import numpy as np
 
 # A rollout has parted from the truth where its error passes this part of the standard deviation.
 PARTED = 0.3
+# The correlation that a field of eddies has to keep with the truth.
+CORRELATED = 0.9
 
 
 def horizon(errors: np.ndarray, deviation: float, *, stride: int = 1) -> int:
@@ -18,6 +20,19 @@ def horizon(errors: np.ndarray, deviation: float, *, stride: int = 1) -> int:
     """
     passed = ~(np.asarray(errors, float) <= PARTED * deviation)
     return stride * (int(np.argmax(passed)) if passed.any() else len(passed))
+
+
+def correlated(prediction: np.ndarray, truth: np.ndarray, *, stride: int = 1) -> int:
+    """Frames until the correlation of states `(B, T, C, *N)` with the truth, in the mean over
+    trajectories, falls below `CORRELATED`: the last one before it does."""
+    one, other = (np.asarray(a, float) for a in (prediction, truth))
+    axes = tuple(range(2, one.ndim))
+    one, other = (a - a.mean(axis=axes, keepdims=True) for a in (one, other))
+    with np.errstate(all="ignore"):
+        sizes = np.sqrt(np.sum(one**2, axis=axes) * np.sum(other**2, axis=axes))
+        found = np.mean(np.sum(one * other, axis=axes) / sizes, axis=0)
+    fell = ~(found >= CORRELATED)
+    return stride * (int(np.argmax(fell)) if fell.any() else len(fell))
 
 
 def mean_errors(prediction: np.ndarray, truth: np.ndarray) -> np.ndarray:

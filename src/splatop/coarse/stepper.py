@@ -7,11 +7,12 @@ import equinox as eqx
 from ..spectral import Field, resample
 from ..stepper import Coefficients, Stepper
 from .projection import Other, truncate
+from .refine import Refiner
 
 
 class CoarseStepper(Stepper):
     """Projects a state into the coarse space, steps there, and evaluates the result on the state's
-    own grid, or with `stays` on the coarse one.
+    own grid, or with `stays` on the coarse one. A `refiner` adds its guess of smaller scales.
 
     A rollout stays in the coarse space from its first step to its last (`stepper.rollout`), which
     changes nothing: what comes out of the space is in it.
@@ -20,6 +21,7 @@ class CoarseStepper(Stepper):
     coarse: Stepper
     points: tuple[int, ...] = eqx.field(static=True)
     stays: bool = eqx.field(static=True, default=False)
+    refiner: Refiner | None = None
 
     def __call__(self, u: Field, coefficients: Coefficients) -> Other:
         return self.leave(self.coarse(self.enter(u), coefficients), tuple(u.shape[1:]))
@@ -28,7 +30,13 @@ class CoarseStepper(Stepper):
         return truncate(u, self.points)
 
     def leave(self, state: Field, points: tuple[int, ...]) -> Other:
-        return state if self.stays else resample(state, points)
+        if self.stays:
+            return state
+        finer = self.refiner is not None and all(
+            n > m for n, m in zip(points, state.shape[1:], strict=True)
+        )
+        field = resample(state, points)
+        return field + self.refiner(state, points) if finer and self.refiner else field
 
     @property
     def carried(self) -> Stepper:

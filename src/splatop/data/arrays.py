@@ -95,7 +95,7 @@ def open_npy(
         lengths = info.get("domain_extent") if lengths is None else lengths
         dt = info.get("dt") if dt is None else dt
         attributes |= {"format": "apebench", "apebench": info}
-    axes = need(axes, _axes_wanted(array), "name them (--axes btcxy)", path.name)
+    axes = need(axes, _axes_wanted(array), _axes_option(array), path.name)
     return AxesTrajectories(
         [array],
         axes,
@@ -120,7 +120,7 @@ def open_npz(
 ) -> AxesTrajectories:
     """Arrays of a `.npz`, which cannot be memory-mapped and are loaded, without coordinates."""
     largest = max(arrays.values(), key=lambda array: array.size)
-    axes = need(axes, _axes_wanted(largest), "name them (--axes btcxy)", path.name)
+    axes = need(axes, _axes_wanted(largest), _axes_option(largest), path.name)
     usable = {k: a for k, a in arrays.items() if a.ndim == len(axes)}
     if not usable:
         shapes = ", ".join(f"{k} {a.shape}" for k, a in arrays.items())
@@ -185,8 +185,37 @@ def _refused(path: Path, reason: str) -> SplatopError:
     )
 
 
+def coordinates_beside(path: Path) -> dict[str, np.ndarray]:
+    """Vectors in `.npy` files beside `NAME.npy` that are its coordinates by their names: `NAME_x`,
+    `NA_x` for `NA_ME`, or `x`, and the same for y, z and t; each as long as one of its axes."""
+    sides = _load_npy(path).shape
+    words = path.stem.split("_")
+    stems = ["_".join([*words[:count], ""]) for count in range(len(words), 0, -1)] + [""]
+    found = {}
+    for letter in (*SPATIAL, "t"):
+        for stem in stems:
+            file = path.with_name(f"{stem}{letter}.npy")
+            if file == path or not file.is_file():
+                continue
+            values = _load_npy(file)
+            if values.size == max(values.shape, default=0) and values.size in sides:
+                found[letter] = np.array(values)
+                break
+    return found
+
+
 def _axes_wanted(array: np.ndarray) -> str:
     return f"the meaning of the {array.ndim} axes of its shape {array.shape}"
+
+
+def _axes_option(array: np.ndarray) -> str:
+    """Axes that may be meant, with what else has to be said."""
+    likely = {2: "tx or --axes xt", 3: "txy, --axes xyt or --axes btx", 4: "btxy or --axes txyz"}
+    axes = likely.get(array.ndim, "btcxy")
+    return (
+        f"name them by letters of b (trajectory) t c (channel) x y z (--axes {axes}), with "
+        "--lengths and --dt, or put vectors of coordinates beside it as x.npy, t.npy"
+    )
 
 
 def _apebench_info(path: Path) -> dict[str, Any] | None:

@@ -119,9 +119,8 @@ def _edges(data: Trajectories, told: Told) -> _Edges:
     if told.periodic:
         return _Edges((True,) * dims, {}, "as told")
     if stated.domain is not None:
-        held = stated.domain.conditions.items()
-        conditions = {at: one for at, one in held if at[1] in data.fields}
-        return _Edges(stated.domain.periodic, conditions, "the file", True)
+        held = stated.domain.held_by(data.fields)
+        return _Edges(stated.domain.periodic, held, "the file", True)
     if stated.text is not None:
         return _from_text(data, stated.text)
     return _from_flags(data, told)
@@ -171,7 +170,10 @@ def _from_flags(data: Trajectories, told: Told) -> _Edges:
             )
     unsaid = [axis for axis, pair in enumerate(flags) if None in pair]
     seams = dict(zip(unsaid, seams_of(data, tuple(unsaid)), strict=True))
-    torn = {axis: open_seam(seam, AXES[axis]) for axis, seam in seams.items()}
+    torn = {
+        axis: open_seam(seam, AXES[axis]) or (_two_ends(data, axis, told) if seam.hidden else None)
+        for axis, seam in seams.items()
+    }
     looks = told.periodic is not False
     periodic = tuple(
         pair == (PERIODIC, PERIODIC) or (looks and axis in torn and torn[axis] is None)
@@ -200,6 +202,21 @@ def _from_flags(data: Trajectories, told: Told) -> _Edges:
             f"does not say, {why}"
         )
     raise _unknown(data, told, periodic, reason)
+
+
+def _two_ends(data: Trajectories, axis: int, told: Told) -> str | None:
+    """Why an axis may not be periodic although nothing is seen: its coordinates hold both ends."""
+    lengths = as_lengths(told.lengths, data.grid.dims)
+    length = None if lengths is None else lengths[axis]
+    found = axis_points(data, axis, word=None, length=length, begin=None)
+    if found is None or found.layout != "ends":
+        return None
+    name, end = AXES[axis], found.begin + found.length
+    return (
+        f"noise hides whether {name} closes, and both of its ends, {found.begin:g} and {end:g}, "
+        "are points, as with walls or where a period's end is there twice (--drop-end, "
+        "drop_end=True)"
+    )
 
 
 def _unknown(

@@ -1,4 +1,8 @@
-"""Reading MATLAB files: up to version 5 by scipy, version 7.3, which is HDF5, by h5py."""
+"""Reading MATLAB files: up to version 5 by scipy, version 7.3, which is HDF5, by h5py.
+
+A cell of arrays is as many variables, `U{1}` is `U_1`, or `U` if it is the only one. A cell of
+vectors as long as the sides of a field, such as `xs = {x, y, t}`, holds its coordinates.
+"""
 
 from collections.abc import Mapping, Sequence
 from pathlib import Path
@@ -9,10 +13,11 @@ import numpy as np
 import scipy.io
 
 from ..errors import SplatopError
+from .axes import SPATIAL
 from .hdf5 import SIGNATURE, datasets, error_line, open_hdf5, text
 from .labelled import LabelledTrajectories
 from .scattered import PLACES
-from .variables import Stored, Variables, letter_of, open_variables
+from .variables import Stored, Variables, letter_of, open_variables, values_of
 
 _NUMERIC = (
     "double",
@@ -95,25 +100,69 @@ def _variables(path: Path, fields: Sequence[str] | None) -> Variables:
         if kind in _NUMERIC
         and (fields is None or name in fields or letter_of(name) or np.prod(shape) == 1)
     ]
-    loaded = scipy.io.loadmat(path, variable_names=wanted) if wanted else {}
+    cells = [name for name, _, kind in found if kind == "cell"]
+    loaded = scipy.io.loadmat(path, variable_names=[*wanted, *cells]) if wanted or cells else {}
+    held = {n: list(loaded[n].ravel()) for n in cells if all(map(_is_numeric, loaded[n].ravel()))}
     return Variables(
-        {name: loaded[name] for name in wanted if loaded[name].size},
-        {name: kind for name, kind in kinds.items() if kind not in _NUMERIC},
+        {n: loaded[n] for n in wanted if loaded[n].size} | _unpacked(held),
+        {n: kind for n, kind in kinds.items() if kind not in _NUMERIC and n not in held},
         path.name,
     )
 
 
+def _is_numeric(part: Any) -> bool:
+    return isinstance(part, np.ndarray) and part.dtype.kind in "buifc" and part.size > 0
+
+
+def _unpacked(cells: Mapping[str, list[Any]]) -> dict[str, Any]:
+    """The arrays of cells as variables, coordinates by the axis of the fields that they are of."""
+    named = {
+        (f"{name}_{number}" if len(parts) > 1 else name): part
+        for name, parts in cells.items()
+        for number, part in enumerate(parts, 1)
+    }
+    shapes = {tuple(n for n in part.shape if n != 1) for part in named.values()}
+    for name, parts in cells.items():
+        lengths = tuple(int(np.prod(part.shape)) for part in parts)
+        vectors = all(n == max(p.shape) for n, p in zip(lengths, parts, strict=True))
+        if not (2 <= len(parts) <= 4 and vectors and lengths in shapes):
+            continue
+        for number in range(1, len(parts) + 1):
+            line = values_of(named.pop(f"{name}_{number}")).reshape(-1)
+            letter = "t" if number == len(parts) else SPATIAL[number - 1]
+            if len(set(lengths)) < len(lengths):  # only their order tells them apart
+                sides = [-1 if axis == number else 1 for axis in range(1, len(parts) + 1)]
+                line = np.broadcast_to(line.reshape(sides), lengths)
+            named[letter] = line
+    return named
+
+
 def _variables_of_hdf5(file: h5py.File, source: str) -> Variables:
     arrays: dict[str, Any] = {}
-    others = {}
+    others, cells = {}, {}
     held = datasets(file)
     for name, item in file.items():
         if name.startswith("#"):
             continue  # #refs#, #subsystem#: what cells and objects point to
         kind = "sparse matrix" if "MATLAB_sparse" in item.attrs else None
         kind = kind or text(item.attrs.get("MATLAB_class", "double" if name in held else "struct"))
-        if name not in held or kind not in _NUMERIC:
+        if kind == "cell" and (parts := _parts(file, item)):
+            cells[name] = parts
+        elif name not in held or kind not in _NUMERIC:
             others[name] = kind
         elif "MATLAB_empty" not in item.attrs and item.size:
             arrays[name] = Stored(item, transposed=True)
-    return Variables(arrays, others, source)
+    return Variables(arrays | _unpacked(cells), others, source)
+
+
+def _parts(file: h5py.File, cell: Any) -> list[Stored]:
+    """The arrays that a cell points to; none if one of them is something else."""
+    parts = []
+    for reference in np.ravel(cell[()]) if isinstance(cell, h5py.Dataset) else ():
+        item = file[reference] if isinstance(reference, h5py.Reference) else None
+        if not isinstance(item, h5py.Dataset) or not item.size or "MATLAB_empty" in item.attrs:
+            return []
+        if text(item.attrs.get("MATLAB_class", "")) not in _NUMERIC:
+            return []
+        parts.append(Stored(item, transposed=True))
+    return parts

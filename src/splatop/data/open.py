@@ -8,7 +8,7 @@ import h5py
 import numpy as np
 
 from ..errors import SplatopError
-from .arrays import NPY, ZIP, load_npz, open_npy, open_npz
+from .arrays import NPY, ZIP, coordinates_beside, load_npz, open_npy, open_npz
 from .complex_fields import real_fields
 from .edges import Told, settled
 from .hdf5 import SIGNATURE, datasets, error_line, open_hdf5
@@ -121,7 +121,7 @@ def _open(path: Path, axes: str | None, asked: dict[str, Any]) -> Trajectories:
     if start.startswith(MATLAB) or path.suffix.lower() == ".mat":
         return _matlab(path, axes, asked)
     if head.startswith(NPY):
-        return open_npy(path, axes=axes, **asked)
+        return _npy(path, axes, asked)
     if head.startswith(ZIP):
         return _npz(path, axes, asked)
     if head.startswith(NETCDF3):
@@ -195,6 +195,19 @@ def _matlab(path: Path, axes: str | None, asked: dict[str, Any]) -> Trajectories
         if found is not None:
             return found
     return open_matlab(path, axes=axes, **asked)
+
+
+def _npy(path: Path, axes: str | None, asked: dict[str, Any]) -> Trajectories:
+    beside = {} if axes is not None else coordinates_beside(path)
+    if "t" not in beside or "x" not in beside:
+        return open_npy(path, axes=axes, **asked)
+    from .variables import Variables, open_variables  # with xarray, as above
+
+    name = (asked["fields"] or ("u",))[0]
+    arrays = {name: np.load(path, mmap_mode="r", allow_pickle=False), **beside}
+    opened = open_variables(Variables(arrays, {}, path.name), axes=axes, **asked)
+    opened.attributes["format"] = f"npy, with {', '.join(f'{k}.npy' for k in beside)} beside it"
+    return opened
 
 
 def _npz(path: Path, axes: str | None, asked: dict[str, Any]) -> Trajectories:

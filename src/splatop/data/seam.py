@@ -12,6 +12,8 @@ from .trajectories import Trajectories
 _SAME = 0.1
 # Fourth differences of fields held in float32 are rounding below this share of their size.
 _ROUNDING = 32 * float(np.finfo(np.float32).eps)
+# Steps that noise makes this share of are noise.
+_NOISE = 0.5
 # Changes below this share of those beside them are none.
 _STILL = 1e-5
 # Lines across an axis that are looked at: so many tell a repeated point from noise.
@@ -29,6 +31,7 @@ class Seam:
     kink: bool  # the field turns there as nowhere else
     may_drop: bool  # without the last point the field is no rougher
     held: bool = False  # both ends keep their values while the points beside them change
+    hidden: bool = False  # the steps there are noise, and tell nothing
 
 
 class WithoutEnd(Trajectories):
@@ -96,6 +99,11 @@ def open_seam(seam: Seam, name: str) -> str | None:
 
     The step from the last point to the first should look like any step between neighbours.
     """
+    if seam.repeats and seam.held:
+        return (
+            f"and its first and last points along {name} are equal and keep their values, as at "
+            "walls, or as a period whose end is there twice (--drop-end, drop_end=True)"
+        )
     if seam.repeats:
         return None  # periodic, and refused for that point by itself
     if seam.jump > 3:
@@ -173,9 +181,13 @@ def _seam(lines: np.ndarray) -> Seam:
     rounding = _ROUNDING * float(np.abs(lines).max())
     equal = across <= _SAME * float(max(steps[0], steps[-2]))
     repeats = equal and whole > rounding and dropped < whole / 2
-    elsewhere = float(_rms(np.diff(lines, 4, axis=0)).max())
-    kink = not repeats and whole > rounding and whole > 3 * elsewhere
-    return Seam(across / inner, repeats, kink, dropped <= max(1.5 * whole, rounding))
+    fourth = _rms(np.diff(lines, 4, axis=0))
+    kink = not repeats and whole > rounding and whole > 3 * float(fourth.max())
+    # Fourth differences of white noise are sqrt(70), first ones sqrt(2) times as large as it is.
+    noise = float(np.median(fourth) / np.sqrt(70 / 2))
+    hidden = noise > max(_NOISE * float(max(steps[0], steps[-2])), rounding)
+    may_drop = dropped <= max(1.5 * whole, rounding)
+    return Seam(across / inner, repeats, kink, may_drop, hidden=hidden)
 
 
 def _fourth(points: np.ndarray) -> float:

@@ -123,7 +123,7 @@ def labelled(variables: Variables, axes: str | None, fields: Sequence[str] | Non
     )
     found_ones = {name: _variable(arrays[name], found) for name, found in held.items()}
     found_ones |= {
-        name: xr.Variable((), _values(array).reshape(()))
+        name: xr.Variable((), values_of(array).reshape(()))
         for name, array in arrays.items()
         if not _sides(array) and name != "dt"
     }
@@ -182,7 +182,7 @@ def _line(array: Any) -> tuple[np.ndarray | None, int | None]:
     """Coordinates as one line: a vector, or a mesh that varies along one axis only, and which."""
     if len(_sides(array)) > 3:
         return None, None
-    values = _values(array)
+    values = values_of(array)
     if np.iscomplexobj(values):
         if np.imag(values).any():
             return None, None
@@ -310,7 +310,8 @@ def _variable(array: Any, letters: str) -> xr.Variable:
     return xr.Variable(dims, lazy).isel({dim: 0 for dim in dims if dim.startswith("one")})
 
 
-def _values(array: Any) -> np.ndarray:
+def values_of(array: Any) -> np.ndarray:
+    """A variable in memory."""
     if isinstance(array, Stored):
         return array.part((slice(None),) * len(array.shape))
     return np.asarray(array)
@@ -319,4 +320,4 @@ def _values(array: Any) -> np.ndarray:
 def _stored_step(variables: Variables) -> float | None:
     """A time step that the file holds as a number."""
     held = variables.arrays.get("dt")
-    return None if held is None or _sides(held) else float(np.real(_values(held)).reshape(()))
+    return None if held is None or _sides(held) else float(np.real(values_of(held)).reshape(()))

@@ -27,6 +27,8 @@ from .trust import Verdict, judge
 
 DEFAULT_BUDGET = 10.0
 _FEWEST_FRAMES = 5
+# Derivatives in a product, at most; on a shape half as many, which can be relied on at its edges.
+_ORDER = 4
 # Numbers in the columns of a piece, and its fewest frames where these are too many.
 _HELD = 3e7
 _SHORTEST = 32
@@ -45,7 +47,7 @@ def discover(
     symmetry: str | Iterable[str] = (),
     velocity: Sequence[str] | None = None,
     degree: int = 3,
-    order: int = 4,
+    order: int | None = None,
     frames: int | str | None = None,
     start: int = 0,
     budget: float = DEFAULT_BUDGET,
@@ -57,16 +59,20 @@ def discover(
     drop_end: bool = False,
     boundary: str | None = None,
     sampling: str | Sequence[str] | None = None,
+    shape: str | None = None,
+    mask: str | np.ndarray | None = None,
+    points: np.ndarray | None = None,
     progress: Callable[[int, int], None] | None = None,
 ) -> Discovered:
     """The equation behind trajectories, where its text has `?` for what is not known.
 
     `data` are trajectories, a file of them, or arrays as `fit` takes them, with `dt`, `lengths`,
-    `origin`, `fields`, `periodic`, `drop_end`, `boundary` and `sampling`. `known` are values of
-    coefficients that the text names; those it names without a value are found along. Candidates are
-    `terms` ("u, u^2, u*dx(u)"), or products of up to `degree` fields and derivatives up to the
-    `order` that respect each `symmetry` named: rotation, mirror, galilei, conservation. `velocity`
-    names the fields that are its components.
+    `origin`, `fields`, `periodic`, `drop_end`, `boundary`, `sampling`, `shape`, `mask` and
+    `points`. `known` are values of coefficients that the text names; those it names without a value
+    are found along. Candidates are `terms` ("u, u^2, u*dx(u)"), or products of up to `degree`
+    fields and derivatives up to the `order` (else 4, on a shape 2) that respect each `symmetry`
+    named: rotation, mirror, galilei, conservation. `velocity` names the fields that are its
+    components.
 
     `frames` successive ones from `start` on are used, or as many of all as a pass allows for.
     About `budget` seconds go into refining the coefficients in time; with 0 they stay those of the
@@ -82,13 +88,10 @@ def discover(
         drop_end=drop_end,
         boundary=boundary,
         sampling=sampling,
+        shape=shape,
+        mask=mask,
+        points=points,
     )
-    if trajectories.domain.shape is not None:
-        raise SplatopError(
-            f"{trajectories.source}: expected data on a grid of a box to find terms in, got data "
-            "of a shape: there coefficients of a whole equation can be identified, terms cannot be "
-            "found yet"
-        )
     partial = parse_partial_equation(
         equation, dims=trajectories.grid.dims, fields=trajectories.fields
     )
@@ -107,14 +110,13 @@ def discover(
             "expected known terms without the time t beside ?, got some with it: terms of an "
             "equation that depends on time cannot be found yet"
         )
-    wanted = symmetry.split(",") if isinstance(symmetry, str) else symmetry
     setting = Setting.of(
         trajectories.fields,
         trajectories.grid.dims,
-        [name.strip() for name in wanted if name.strip()],
+        symmetry,
         velocity,
         degree,
-        order,
+        order if order is not None else _ORDER if trajectories.domain.shape is None else 2,
     )
     setting = replace(setting, streams=trajectories.domain.all_periodic)
     question = ask(partial, setting, known=dict(known or {}), terms=terms)
@@ -170,7 +172,9 @@ def _frames(data: Trajectories, question: Question, frames: int | str | None, st
     if data.domain.all_periodic:
         held = gather(data, start + begin, length, question.degree, len(question.basis[0]))
     else:
-        held = gather_between_walls(data, start + begin, length, question.degree, question.values)
+        held = gather_between_walls(
+            data, start + begin, length, question.degree, question.values, question.derivatives
+        )
     if not np.ptp(held.states):
         raise SplatopError(
             "expected frames that vary in space or time, got one constant value: nothing can be "

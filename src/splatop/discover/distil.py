@@ -9,24 +9,18 @@ import numpy as np
 from .learn import Learned
 from .search import Normal, best_sets
 
-_SAMPLES = 8000
 _DEGREE = 3
 _MOST = 120
 
 
 def distilled(learned: Learned) -> dict[str, Any] | None:
-    """Products of up to three arguments that reproduce a learned term within its own error.
-
-    The arguments are drawn evenly from the range that it was learned on. None if no few of them
-    do, or if it is a flux.
+    """Products of up to three arguments that reproduce a learned term within its own error, on
+    values that its arguments have in the data. None if no few of them do, or if it is a flux.
     """
     term = learned.term
     if term.conservative:
         return None
-    generator = np.random.default_rng(0)
-    low, high = np.asarray(term.low, np.float64), np.asarray(term.high, np.float64)
-    scaled = np.clip(generator.normal(size=(_SAMPLES, len(low))), low, high)
-    x = scaled * np.asarray(term.spread, np.float64) + np.asarray(term.centre, np.float64)
+    x = learned.samples
     y = np.asarray(term.values(jnp.asarray(x.T, jnp.float32)), np.float64)
     names, columns = _products(learned.names, x)
     if len(names) > _MOST:

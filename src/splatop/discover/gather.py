@@ -1,17 +1,20 @@
 """The frames that terms are found from, as modes of their domain take them."""
 
 import math
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 
 import jax
 import numpy as np
 
 from ..data import Trajectories
+from ..derivative import Derivative
 from ..equation import parse_equation
 from ..errors import SplatopError
 from ..identify.harmonics import Harmonics, times_of
 from ..identify.noise import Spectrum, measure, project
+from ..spaces import ShapeSpace
+from ..walls import Galerkin
 from .modes import Modes, RingModes, WallModes
 
 # Values of all columns in one frame, and what may be left out of clean data to keep below that.
@@ -72,10 +75,12 @@ def gather_between_walls(
     length: int,
     degree: int,
     values: Mapping[str, float],
+    wanted: Iterable[Derivative] = (),
 ) -> Frames:
-    """The frames as numbers of Gaussians that obey the conditions at the edges.
+    """The frames as numbers of Gaussians that obey the conditions at the edges of a box or shape.
 
-    `values` are those of coefficients that the conditions name.
+    `values` are those of coefficients that the conditions name. Derivatives that are `wanted` are
+    ready on a shape, others are made when asked for.
     """
     domain, fields = data.domain, data.fields
     # Of an equation the space needs to know the fields and the degree of its products alone.
@@ -96,7 +101,11 @@ def gather_between_walls(
                 f"{data.source}: expected values at the edges that stay the same to find terms, "
                 "got ones that change in time: identify coefficients of a whole equation instead"
             )
-        modes = WallModes.of(held.scheme, held.scheme.lifted(values))
+        scheme = held.scheme
+        if isinstance(space := scheme.space, ShapeSpace):
+            ready = ShapeSpace(space.domain, fields, space.sizes, tuple(sorted(wanted)))
+            scheme = Galerkin(stand_in, ready)
+        modes = WallModes.of(scheme, scheme.lifted(values))
         states = np.asarray(held.numbers)
     clean = held.unresolved > 0  # a rest that is no noise
     spectrum = Spectrum(

@@ -2,6 +2,7 @@
 walls."""
 
 import abc
+from dataclasses import replace
 from itertools import pairwise
 
 import equinox as eqx
@@ -12,7 +13,7 @@ from jaxtyping import Array, Float
 from ..derivative import Derivative
 from ..identify.noise import project
 from ..jets import Jet, SpectralJets
-from ..spaces import BoxSpace
+from ..spaces import ShapeSpace, Space
 from ..spectral import BoxFilter
 from ..walls import Galerkin
 
@@ -102,14 +103,15 @@ class RingModes(Modes):
 
 
 class WallModes(Modes):
-    """Harmonics of a box with walls; states are their numbers, those of each field's own.
+    """Harmonics of a box with walls or of a shape; states are their numbers, those of each field's
+    own.
 
     What an equation is integrated against need not obey the conditions of its field: the harmonics
     of the first field serve all.
     """
 
     scheme: Galerkin
-    tests: BoxSpace
+    tests: Space
     lifted: Array | None
     order: Array
     edges: tuple[int, ...] = eqx.field(static=True)
@@ -118,8 +120,10 @@ class WallModes(Modes):
     @classmethod
     def of(cls, scheme: Galerkin, lifted: Array | None) -> "WallModes":
         space = scheme.space
-        assert isinstance(space, BoxSpace)
-        tests = BoxSpace(space.domain, space.fields[:1], space.sizes, space.degree, space.between)
+        if isinstance(space, ShapeSpace):
+            tests = ShapeSpace(space.domain, space.fields[:1], space.sizes)
+        else:
+            tests = replace(space, fields=space.fields[:1])
         order, edges = _shells(np.sqrt(np.maximum(tests.energies()[0], 0.0)).ravel())
         freedom = tuple(float(b - a) for a, b in pairwise(edges))
         bounds = tuple(int(edge) for edge in edges)

@@ -7,9 +7,10 @@ from functools import cached_property
 
 import numpy as np
 
+from ..derivative import Derivative
 from ..equation import Equation, PartialEquation
 from ..equation.expansion import expand
-from ..equation.expression import degree
+from ..equation.expression import FieldDerivative, atoms, degree
 from ..equation.text import check_number
 from ..errors import SplatopError, unknown_name
 from .candidates import Basis, Candidate, check_independent, independent, parse_terms
@@ -56,6 +57,18 @@ class Question:
         found = [degree(m) for side in self.basis[0].expressions() for m, _ in side.monomials]
         found.append(1.0 if self.known is None else self.known.degree)
         return int(max(1.0, *(d if math.isfinite(d) else 3.0 for d in found)))
+
+    @property
+    def derivatives(self) -> frozenset[Derivative]:
+        """All that candidates and known terms take of the fields."""
+        own = {
+            atom.operator
+            for side in self.basis[0].expressions()
+            for atom in atoms(side)
+            if isinstance(atom, FieldDerivative) and not atom.is_value
+        }
+        told = frozenset() if self.known is None else self.known.derivatives(self.setting.dims)
+        return frozenset(own | told)
 
     @cached_property
     def basis(self) -> tuple[Basis, dict[Group, list[dict[str, dict[int, float]]]]]:

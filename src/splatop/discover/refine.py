@@ -1,5 +1,7 @@
 """The coefficients of the terms found, by following the equation in time."""
 
+import re
+from collections.abc import Iterable
 from dataclasses import dataclass
 
 import numpy as np
@@ -16,6 +18,8 @@ from .question import Question
 # Trajectories differ in a coefficient if it is apart by so many standard errors, and so much.
 _APART = 6.0
 _APART_SHARE = 0.01
+# A number that is no part of a name or a power.
+_NUMBER = re.compile(r"(?<![\w^])[-+]?\d+(?:\.\d+)?(?:e[-+]?\d+)?(?!\w)")
 
 
 @dataclass(frozen=True)
@@ -123,12 +127,14 @@ def _pooled(
     mean = np.sum(weights * values, axis=0)
     error = np.sqrt(np.sum((weights * errors) ** 2, axis=0))
     width = np.sqrt(np.sum((weights * half) ** 2, axis=0))
-    doubts = [
-        _named(text, terms)
-        for one in found
-        for text in one.warnings
-        if not one.trusted and "told from zero" not in text
-    ]
+    doubts = together(
+        [
+            _named(text, terms)
+            for one in found
+            for text in one.warnings
+            if not one.trusted and "told from zero" not in text
+        ]
+    )
     if len(found) > 1:
         apart = np.abs(values - mean)
         spread = np.sqrt(np.sum(weights * (values - mean) ** 2, axis=0) / (len(found) - 1))
@@ -140,7 +146,17 @@ def _pooled(
                 f"the coefficient of {terms[index][1]} differs between trajectories, from "
                 f"{low:.4g} to {high:.4g}: it is no constant, or these are different equations"
             )
-    warnings = [_named(text, terms) for one in found for text in one.warnings]
+    # What cannot be told from zero is what all trajectories together cannot.
+    vague = [str(terms[i][1]) for i in np.nonzero(~(width < np.abs(mean)))[0]]
+    warnings = together(
+        [
+            said
+            for one in found
+            for text in one.warnings
+            if "told from zero" not in (said := _named(text, terms))
+            or any(f"'{name}'" in said for name in vague)
+        ]
+    )
     return Refined(
         mean,
         error,
@@ -151,9 +167,20 @@ def _pooled(
         between_walls or all(one.method != "weak" for one in found),
         sum(one.frames for one in found),
         tuple(int(i) for i in np.nonzero(~(width < np.abs(mean)))[0]),
-        tuple(dict.fromkeys(doubts)),
-        tuple(dict.fromkeys(w for w in warnings if w not in doubts)),
+        tuple(doubts),
+        tuple(w for w in warnings if w not in doubts),
     )
+
+
+def together(texts: Iterable[str]) -> list[str]:
+    """Sentences that differ by their numbers alone as one: the first, and how many are like it."""
+    alike: dict[str, list[str]] = {}
+    for text in dict.fromkeys(texts):
+        alike.setdefault(_NUMBER.sub("#", text), []).append(text)
+    return [
+        one[0] if len(one) == 1 else f"{one[0]} (so in {len(one)} trajectories)"
+        for one in alike.values()
+    ]
 
 
 def _named(text: str, terms: tuple[tuple[str, Candidate], ...]) -> str:

@@ -12,6 +12,16 @@ SYMMETRIES = ("rotation", "mirror", "galilei", "conservation")
 _VELOCITIES = (("u", "v", "w"), ("vx", "vy", "vz"), ("ux", "uy", "uz"), ("u_x", "u_y", "u_z"))
 
 
+def symmetry_names(given: str | Iterable[str]) -> tuple[str, ...]:
+    """Symmetries from a text such as "rotation, mirror", or from their names."""
+    listed = given.split(",") if isinstance(given, str) else given
+    names = tuple(dict.fromkeys(name.strip() for name in listed if name.strip()))
+    for name in names:
+        if name not in SYMMETRIES:
+            raise unknown_name("symmetry", name, SYMMETRIES)
+    return names
+
+
 @dataclass(frozen=True)
 class Setting:
     """What candidates are made of: the fields, and how they behave when the axes turn.
@@ -34,21 +44,18 @@ class Setting:
         cls,
         fields: tuple[str, ...],
         dims: int,
-        symmetries: Iterable[str],
+        symmetries: str | Iterable[str],
         velocity: Iterable[str] | None,
         degree: int,
         order: int,
     ) -> "Setting":
-        wanted = frozenset(symmetries)
-        for name in wanted:
-            if name not in SYMMETRIES:
-                raise unknown_name("symmetry", name, SYMMETRIES)
+        wanted = frozenset(symmetry_names(symmetries))
         if not 1 <= degree <= 5 or not 0 <= order <= 6:
             raise SplatopError(
                 f"expected a degree of 1 to 5 and an order of 0 to 6, got {degree} and {order}"
             )
         if velocity is None:
-            velocity = _usual_velocity(fields, dims, wanted)
+            velocity = usual_velocity(fields, dims, wanted)
         velocity = tuple(velocity)
         for name in velocity:
             if name not in fields:
@@ -73,7 +80,9 @@ class Setting:
         return Expression.atom(FieldDerivative(field, (0,) * self.dims))
 
 
-def _usual_velocity(fields: tuple[str, ...], dims: int, wanted: frozenset[str]) -> tuple[str, ...]:
+def usual_velocity(
+    fields: tuple[str, ...], dims: int, wanted: Iterable[str] = ()
+) -> tuple[str, ...]:
     """Fields with the names of a velocity; in 1D, the only field if Galilei is asked for."""
     for names in _VELOCITIES:
         if dims > 1 and set(names[:dims]) <= set(fields):

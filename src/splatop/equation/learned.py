@@ -1,6 +1,7 @@
 """A term that is a small network of the jet at each point: what is not known, learned."""
 
 from collections.abc import Iterable
+from typing import Any
 
 import equinox as eqx
 import jax
@@ -22,10 +23,12 @@ class LearnedTerm(Term):
 
     Arguments are normalised by `centre` and `spread`, and kept inside `low` and `high`, which are
     the range of the data that it was learned from: outside the term is what it is at the edge, so
-    it never grows. Outputs are in units of `size`. With `invariant` the arguments are those
-    combinations of values, gradients and Laplacians of all fields that do not change when the axes
-    turn. A `conservative` term is the divergence of a learned flux, so the mean of a field stays
-    what it is. It knows no grid: whatever jets provide, it takes.
+    it never grows. Outputs are in units of `size`: those of a network, and `direct` weights of the
+    arguments and of their products in pairs, which are then exact. With `invariant` the arguments
+    are those combinations of values, gradients and Laplacians of all fields that do not change when
+    the axes turn. A `conservative` term is the divergence of a learned flux, so the mean of a field
+    stays what it is; an invariant flux is along the gradients. It knows no grid: whatever jets
+    provide, it takes.
     """
 
     network: eqx.nn.MLP
@@ -39,6 +42,7 @@ class LearnedTerm(Term):
     arguments: tuple[FieldDerivative, ...] = eqx.field(static=True)
     invariant: bool = eqx.field(static=True, default=False)
     conservative: bool = eqx.field(static=True, default=False)
+    direct: Float[Array, "O D"] | None = None
     name: str = eqx.field(static=True, default="learned")
     coefficient: str | None = eqx.field(static=True, default=None)
     degree: float = eqx.field(static=True, default=3.0)
@@ -60,14 +64,55 @@ class LearnedTerm(Term):
                 )
 
     def values(self, arguments: Float[Array, "F n"]) -> Float[Array, "O n"]:
-        """The network at arguments as they are, one column for each point."""
-        dtype = arguments.dtype
-        scaled = (arguments.T - self.centre.astype(dtype)) / self.spread.astype(dtype)
-        inside = jnp.clip(scaled, self.low.astype(dtype), self.high.astype(dtype))
-        network = jax.tree.map(
-            lambda leaf: leaf.astype(dtype) if eqx.is_inexact_array(leaf) else leaf, self.network
+        """The term at arguments as they are, one column for each point."""
+        own = self.of_type(arguments.dtype)
+        outputs = own.weights @ own.units(arguments)
+        return outputs * own.size[:, None]
+
+    def units(self, arguments: Float[Array, "F n"]) -> Float[Array, "U n"]:
+        """What outputs are sums of at arguments as they are: the last hidden layer of the network,
+        1, and with `direct` weights the scaled arguments and their products."""
+        scaled = (arguments.T - self.centre) / self.spread
+        inside = jnp.clip(scaled, self.low, self.high)
+        hidden = inside
+        for layer in self.network.layers[:-1]:
+            hidden = self.network.activation(jax.vmap(layer)(hidden))
+        parts = [hidden, jnp.ones_like(hidden[:, :1])]
+        if self.direct is not None:
+            first, second = pairs(inside.shape[1])
+            parts += [inside, inside[:, first] * inside[:, second]]
+        return jnp.concatenate(parts, axis=1).T
+
+    @property
+    def weights(self) -> Float[Array, "O U"]:
+        """Of the units, in units of `size`."""
+        last = self.network.layers[-1]
+        own = [] if self.direct is None else [self.direct]
+        assert last.bias is not None
+        return jnp.concatenate([last.weight, last.bias[:, None], *own], axis=1)
+
+    def with_weights(self, weights: Float[Array, "O U"]) -> "LearnedTerm":
+        hidden = self.network.layers[-1].weight.shape[1]
+        return eqx.tree_at(
+            lambda term: (
+                term.network.layers[-1].weight,
+                term.network.layers[-1].bias,
+                term.direct,
+            ),
+            self,
+            (
+                weights[:, :hidden],
+                weights[:, hidden],
+                None if self.direct is None else weights[:, hidden + 1 :],
+            ),
+            is_leaf=lambda leaf: leaf is None,
         )
-        return (jax.vmap(network)(inside) * self.size.astype(dtype)).T
+
+    def of_type(self, dtype: Any) -> "LearnedTerm":
+        """With arrays of a type, in which it then computes."""
+        return jax.tree.map(
+            lambda leaf: leaf.astype(dtype) if eqx.is_inexact_array(leaf) else leaf, self
+        )
 
     def parts(self, jet: Jet, coefficients) -> tuple[Field, ...]:
         found = self.features(jet)
@@ -78,18 +123,37 @@ class LearnedTerm(Term):
     def placed(self, outputs: Float[Array, "O *N"], jet: Jet) -> Field:
         """Outputs of the network in the channels of the fields that they are for."""
         if self.conservative:
-            outputs = divergence(outputs, len(self.targets), jet)
+            slopes = None
+            if self.invariant:
+                slopes = jnp.stack([jet[d] for d in gradient(jet.dims)], axis=1)
+            flux = fluxes(outputs, len(self.targets), slopes)
+            outputs = divergence(flux, jet.lengths)
         places = np.array([self.fields.index(name) for name in self.targets])
         return jnp.zeros_like(jet.state).at[places].set(outputs)
 
 
-def divergence(fluxes: Float[Array, "O *N"], count: int, jet: Jet) -> Float[Array, "T *N"]:
-    """Of `count` fluxes with a component for each axis, one flux after the other."""
-    dims = jet.dims
-    parts = fluxes.reshape(count, dims, *fluxes.shape[1:])
+def pairs(count: int) -> tuple[np.ndarray, np.ndarray]:
+    """Which arguments the products in pairs are of."""
+    return np.triu_indices(count)
+
+
+def fluxes(
+    outputs: Float[Array, "O *N"],
+    targets: int,
+    slopes: Float[Array, "C d *N"] | None,
+) -> Float[Array, "T d *N"]:
+    """Outputs as components of fluxes, one flux after the other, or as what multiplies gradients
+    `slopes` of all fields in them."""
+    parts = outputs.reshape(targets, -1, *outputs.shape[1:])
+    if slopes is None:
+        return parts
+    return jnp.einsum("tc...,cd...->td...", parts, slopes)
+
+
+def divergence(flux: Float[Array, "T d *N"], lengths: tuple[float, ...]) -> Float[Array, "T *N"]:
     return sum(
-        (differentiate(parts[:, axis], d, jet.lengths) for axis, d in enumerate(gradient(dims))),
-        start=jnp.zeros_like(parts[:, 0]),
+        (differentiate(flux[:, i], d, lengths) for i, d in enumerate(gradient(len(lengths)))),
+        start=jnp.zeros_like(flux[:, 0]),
     )
 
 
@@ -112,12 +176,17 @@ def features(
     return jnp.concatenate([jet.state, jnp.stack(products), jet[laplacian(jet.dims)]])
 
 
-def usual_arguments(fields: tuple[str, ...], dims: int) -> tuple[FieldDerivative, ...]:
-    """Values, gradients and Laplacians of all fields."""
+def usual_arguments(
+    fields: tuple[str, ...], dims: int, *, order: int = 2
+) -> tuple[FieldDerivative, ...]:
+    """Values, gradients and Laplacians of all fields, up to order 4 those of the Laplacians too."""
     found = []
     for field in fields:
         value = FieldDerivative(field, (0,) * dims)
-        found += [value, *(value.along(axis) for axis in range(dims)), value.laplacian()]
+        for _ in range(order // 2):
+            found += [value, *(value.along(axis) for axis in range(dims))]
+            value = value.laplacian()
+        found.append(value)
     return tuple(found)
 
 

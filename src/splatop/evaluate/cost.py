@@ -13,6 +13,7 @@ from ..stepper import Coefficients, Stepper
 TIMED_ROLLOUTS = 5
 # Long enough that dispatch does not count, short enough for a U-Net at 64³.
 TIMED_STEPS = 10
+LOOPED_STEPS = 20
 
 
 def step_cost(
@@ -35,6 +36,27 @@ def step_cost(
 
     run()
     return 1e3 * min(run() for _ in range(rollouts)) / steps
+
+
+def rollout_cost(stepper: Stepper, u0: Field, coefficients: Coefficients) -> float:
+    """Milliseconds per step of a long rollout: in the form that the stepper carries a state in, and
+    in one compiled loop where it may run in one."""
+    carried, state = stepper.carried, stepper.enter(jnp.asarray(u0))
+    if not stepper.scannable:
+        return step_cost(carried, state, coefficients)
+
+    def run() -> float:
+        started = time.perf_counter()
+        jax.block_until_ready(_looped(carried, state, coefficients, LOOPED_STEPS))
+        return time.perf_counter() - started
+
+    run()
+    return 1e3 * min(run() for _ in range(TIMED_ROLLOUTS)) / LOOPED_STEPS
+
+
+@eqx.filter_jit
+def _looped(stepper: Stepper, u: Field, coefficients: Coefficients, steps: int) -> Field:
+    return jax.lax.scan(lambda v, _: (stepper(v, coefficients), None), u, length=steps)[0]
 
 
 def advance(stepper: Stepper, u0: Field, coefficients: Coefficients, steps: int) -> Field:

@@ -28,9 +28,10 @@ from .metrics import FrameStatistics, frame_statistics
 from .representation import describe_representation
 from .results import Metrics
 from .spread import SpreadRecord, advance_members
+from .tradeoff import Row, as_json, row, solvers
 
 STEPS = 200
-EXTRAS = ("physics alone", "cost", "representation")
+EXTRAS = ("physics alone", "cost", "representation", "solvers")
 # Reference frames on the device at a time; the rollout itself is never stored.
 _CHUNK_BYTES = 2**26
 
@@ -47,8 +48,9 @@ def evaluate(
     """Roll a model out along every trajectory and measure (docs/evaluation.md has the formulas).
 
     `also` names what to add: "physics alone" evaluates a surrogate's physics beside it, "cost"
-    times a step, "representation" measures the Gaussians. `progress` is called with the
-    trajectories done and their total.
+    times a step, "representation" measures the Gaussians, "solvers" compares accuracy and cost with
+    solvers of the model's equation on several grids (`evaluate.tradeoff`). `progress` is called
+    with the trajectories done and their total.
     """
     name = name or default_name({"kind": model.spec.kind, "tenfold": model.spec.tenfold})
     found = evaluate_all({name: model}, trajectories, steps=steps, also=also, progress=progress)
@@ -82,6 +84,9 @@ def evaluate_all(
             every[_alone(name)] = model.physics_only()
     reference = ReferenceRange()
     records = {name: Record(estimates) for name, estimates in _estimates(every, trajectories)}
+    rivals = _rivals(models, trajectories, records) if "solvers" in also else {}
+    every |= rivals
+    records |= {name: Record(estimates) for name, estimates in _estimates(rivals, trajectories)}
     for index in range(trajectories.trajectories):
         for name, model in every.items():
             _roll_out(model, trajectories, index, steps, records[name])
@@ -93,7 +98,41 @@ def evaluate_all(
         name: _measured(name, model, trajectories, records[name], reference, also)
         for name, model in every.items()
     }
+    if rivals:
+        rows = _rows(models, every, found, trajectories, records)
+        found = {name: replace(one, tradeoff=as_json(rows)) for name, one in found.items()}
     return {name: _with_physics_alone(found, name) for name in models}
+
+
+def _rivals(
+    models: Mapping[str, Model], trajectories: Trajectories, records: Mapping[str, Record]
+) -> dict[str, Model]:
+    """Solvers of the equation of the first model that has one."""
+    name = next((name for name, m in models.items() if m.physics is not None), next(iter(models)))
+    model = models[name]
+    return dict(solvers(model, trajectories, _now(model, trajectories, records[name])))
+
+
+def _rows(
+    models: Mapping[str, Model],
+    every: Mapping[str, Model],
+    found: Mapping[str, Metrics],
+    trajectories: Trajectories,
+    records: Mapping[str, Record],
+) -> list[Row]:
+    first, rows = trajectories.window(0, 0, 1)[0], []
+    alone = {_alone(name) for name in models}
+    for name, model in every.items():
+        role = "model" if name in models else "physics" if name in alone else "solver"
+        now = _now(model, trajectories, records[name])
+        rows.append(row(name, role, model, found[name], first, now))
+    return rows
+
+
+def _now(model: Model, trajectories: Trajectories, record: Record) -> Coefficients:
+    """The coefficients of the first step of the first trajectory."""
+    now = model.complete(_complete(model, record.estimated[0]))
+    return now | {**on_device(trajectories.signals(0)), **at_step(trajectories.when(), 0)}
 
 
 def seen_by(models: Mapping[str, Model], trajectories: Trajectories) -> Trajectories:
@@ -292,9 +331,7 @@ def _measured(
     metrics = summarise(name, model, trajectories, record, reference)
     if "cost" in also:
         first = jnp.asarray(trajectories.window(0, 0, 1)[0])
-        now = model.complete(_complete(model, record.estimated[0]))
-        now |= {**on_device(trajectories.signals(0)), **at_step(trajectories.when(), 0)}
-        cost = step_cost(model.stepper, first, now)
+        cost = step_cost(model.stepper, first, _now(model, trajectories, record))
         metrics = replace(metrics, cost_ms_per_step=cost)
     if "representation" in also and model.physics is not None and model.spec.numerics is not None:
         found = describe_representation(

@@ -70,7 +70,11 @@ def forecast(
                 **{k: np.full(count, v) for k, v in model.spec.coefficients.items()},
                 **{k: np.asarray([one[k] for one in own]) for k in names},
             },
-            {"predicted_by": model.spec.kind, "splatop_version": __version__},
+            {
+                "predicted_by": model.spec.kind,
+                "splatop_version": __version__,
+                **_beyond(model),
+            },
             source.domain,
             np.concatenate([[begins], asked]),
         )
@@ -86,6 +90,15 @@ def forecast(
                 every = {**own[b], **on_device(signals)}
                 _predict(model, source.window(b, 0, 1)[0], every, plan, partial(write, b), b)
     return count
+
+
+def _beyond(model: Model) -> dict[str, str]:
+    """What a file says of the scales that a coarse model does not compute."""
+    if not model.spec.coarse:
+        return {}
+    held = " x ".join(map(str, model.spec.coarse))
+    guess = "a learned guess" if model.spec.refined else "none"
+    return {"computed_on": f"{held} points", "smaller_scales": guess}
 
 
 def _known(inputs: Trajectories, trajectory: int) -> int:

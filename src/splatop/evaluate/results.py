@@ -21,7 +21,7 @@ METRICS_FILE = "metrics.json"
 # JSON names that are no names in Python.
 _RENAMED = {"step_above": "step_above_0.1"}
 # Fields that older files of this version do not have.
-_ADDED = {"ensemble", "horizon"}
+_ADDED = {"ensemble", "horizon", "tradeoff"}
 
 
 @dataclass(frozen=True)
@@ -55,6 +55,7 @@ class Metrics:
     physics_alone: "Metrics | None" = None
     ensemble: dict[str, Any] | None = None  # its members' errors and spread
     horizon: int | None = None  # steps until the mean error passes 0.3 standard deviations
+    tradeoff: list[dict[str, Any]] | None = None  # rows of `evaluate.tradeoff`
     version: int = METRICS_VERSION
     splatop_version: str = __version__
 

@@ -44,7 +44,8 @@ class ModelSpec:
 
     A coarse model computes on `coarse` points per axis (none: on the states' own), takes `stride`
     frames of its data in one step, which is `dt` long, and gives states on the grid that it was
-    `given`, or on its `coarse` one (`answers`).
+    `given`, or on its `coarse` one (`answers`). Those of a `refined` one hold a learned guess of
+    what the coarse grid leaves out.
     """
 
     kind: str
@@ -74,6 +75,7 @@ class ModelSpec:
     coarse: tuple[int, ...] = ()
     stride: int = 1
     answers: str = "given"
+    refined: bool = False
     through_physics: bool = False
     conserves: bool = False
 

@@ -9,7 +9,6 @@ from jaxtyping import Array, Float, PRNGKeyArray
 
 from ..encoders.unet import PeriodicConv
 from ..errors import SplatopError
-from ..spectral import Field
 
 # Points that a kernel spans along each axis, by the number of axes: further in 1D, where it is
 # cheap.
@@ -21,7 +20,8 @@ class Convolutions(eqx.Module):
 
     Each is one GEMM, which compiled loops run as fast as anything else. The last one starts at
     zero, so that an untrained network changes nothing. Numbers that it is conditioned on are
-    further channels that are the same everywhere.
+    further channels that are the same everywhere. It `answers` with as many channels as it is
+    given, or with another number.
     """
 
     layers: tuple[PeriodicConv, ...]
@@ -36,12 +36,14 @@ class Convolutions(eqx.Module):
         blocks: int = 4,
         conditions: int = 0,
         reach: int | None = None,
+        answers: int | None = None,
         key: PRNGKeyArray,
     ):
         if blocks < 2:
             raise SplatopError(f"expected at least two layers of convolutions, got {blocks}")
         self.reach = REACH[dims] if reach is None else reach
-        widths = (channels + conditions, *(hidden,) * (blocks - 1), channels)
+        given = channels if answers is None else answers
+        widths = (channels + conditions, *(hidden,) * (blocks - 1), given)
         layers = [
             PeriodicConv(dims, source, target, self.reach, 1, key=own)
             for source, target, own in zip(
@@ -53,7 +55,9 @@ class Convolutions(eqx.Module):
         )
         self.layers = tuple(layers)
 
-    def __call__(self, u: Field, condition: Float[Array, " P"] | None = None) -> Field:
+    def __call__(
+        self, u: Float[Array, "C *N"], condition: Float[Array, " P"] | None = None
+    ) -> Float[Array, "A *N"]:
         *hidden, last = self.layers
         # Channels last: a batch then is one GEMM with its points, whatever `vmap` adds in front.
         h = jnp.moveaxis(u, 0, -1)

@@ -34,6 +34,14 @@ class Mark:
 
 
 @dataclass(frozen=True)
+class Span:
+    """A shaded stretch of the horizontal axis."""
+
+    low: Number
+    high: Number
+
+
+@dataclass(frozen=True)
 class Chart:
     """The drawing, and what a script needs to read values off it."""
 
@@ -48,6 +56,7 @@ def chart(
     y: Axis,
     title: str,
     marks: Sequence[Mark] = (),
+    spans: Sequence[Span] = (),
     level: Number | None = None,
     height: int = 320,
 ) -> Chart:
@@ -61,6 +70,7 @@ def chart(
     ys = fitted_scale(y, shown, height - bottom, top, tight=False)
     parts = [
         tag("title", title),
+        *(_span(span, xs, top, height - bottom) for span in spans),
         _grid(xs, ys, x.label, y.label, width, height),
         None
         if level is None
@@ -170,6 +180,18 @@ def _grid(xs: Scale, ys: Scale, x_label: str, y_label: str, width: int, height: 
         ),
     ]
     return join(parts)
+
+
+def _span(span: Span, xs: Scale, top: Number, bottom: Number) -> Html:
+    left, right = xs(max(span.low, xs.low)), xs(min(span.high, xs.high))
+    return tag(
+        "rect",
+        class_="span",
+        x=_px(left),
+        y=_px(top),
+        width=_px(max(right - left, 0)),
+        height=_px(bottom - top),
+    )
 
 
 def _mark(mark: Mark, xs: Scale, top: Number, bottom: Number) -> Html:

@@ -21,6 +21,8 @@ from .overview import comparison_section, header, page_title, verdict_section
 from .playback import Playback, play
 from .player import isosurface_section, player_data, player_section
 from .sections import Charts, error_section, loss_section, section, spectrum_section
+from .tradeoff import tradeoff_section
+from .unknown import unknown_section
 from .words import Verdict, verdict
 
 Say = Callable[[str], None]
@@ -32,8 +34,10 @@ _LINKS = (
     ("player", "Player"),
     ("isosurfaces", "Isosurfaces"),
     ("rollout", "Error and spectra"),
+    ("cost", "Cost"),
     ("numbers", "Numbers"),
     ("equation", "Equation"),
+    ("unknown", "What ? stands for"),
     ("coefficients", "Coefficients"),
     ("learned", "Missing terms"),
     ("training", "Training"),
@@ -80,8 +84,10 @@ def write_report(
         player_section(playback, player, shown) if playback and player else _no_player(found[0]),
         isosurface_section(playback, shown) if playback else None,
         _curves(charts, shown, found[0]),
+        tradeoff_section(charts, found),
         comparison_section(shown, list(published.values())),
         equation_section(found[0].model.spec),
+        unknown_section(charts, found),
         coefficients_section(found, playback),
         _learned(charts, found, playback),
         loss_section(charts, found),

@@ -8,6 +8,7 @@ import matplotlib.image
 import numpy as np
 
 SEQUENTIAL, DIVERGING, ERROR = "viridis", "RdBu_r", "PuOr_r"
+_FAINT = 64  # of 255
 
 
 def colour_table(name: str) -> str:
@@ -16,13 +17,19 @@ def colour_table(name: str) -> str:
     return base64.b64encode(np.ascontiguousarray(colours, np.uint8).tobytes()).decode("ascii")
 
 
-def field_picture(values: np.ndarray, low: float, high: float, name: str) -> str:
-    """A 2D field, x to the right and y upwards, as the address of an embedded PNG."""
+def field_picture(
+    values: np.ndarray, low: float, high: float, name: str, *, faint: np.ndarray | None = None
+) -> str:
+    """A 2D field, x to the right and y upwards, as the address of an embedded PNG; it is seen
+    through where it is `faint`."""
     buffer = io.BytesIO()
     finite = np.where(np.isfinite(values), values, (low + high) / 2)
-    matplotlib.image.imsave(
-        buffer, finite.T, cmap=name, vmin=low, vmax=high, origin="lower", format="png"
-    )
+    scaled = (finite - low) / ((high - low) or 1.0)
+    colours = matplotlib.colormaps[name](scaled, bytes=True)
+    if faint is not None:
+        colours[..., 3] = np.where(faint, _FAINT, 255)
+    picture = colours.swapaxes(0, 1)[::-1]
+    matplotlib.image.imsave(buffer, np.ascontiguousarray(picture), format="png")
     return picture_address(buffer.getvalue(), "png")
 
 

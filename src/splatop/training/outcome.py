@@ -130,20 +130,32 @@ def measure(model: Stepper, physics: Stepper | None, session: Session) -> Measur
 
 
 def summary(
-    session: Session, *, kind: str, parameters: int, decision: Decision | None, measured: Measured
+    session: Session,
+    *,
+    kind: str,
+    parameters: int,
+    decision: Decision | None,
+    measured: Measured,
+    found: str | None = None,
 ) -> str:
-    """One line: what was learned, from how much, and how far ahead it can be trusted."""
+    """One line: what was learned, from how much, and how far ahead it can be trusted; `found` says
+    what `?` in the equation stands for."""
     prepared, settings = session.prepared, session.settings
     learned = [_coefficient(name, session) for name in prepared.identified]
     if kind == "surrogate":
         learned.append(_operator(measured))
     elif kind != "physics":
         learned.append(f"a network ({kind}, {parameters:,} parameters) without physics")
-    said = f"learned {_listed(learned)}" if learned else "nothing was learned"
+    told = [] if found is None else [found]
+    if learned or not told:
+        told.append(f"learned {_listed(learned)}" if learned else "nothing was learned")
     if kind == "physics" and settings.model != "physics":
-        said += "; the operator did not lower the error and was left out: the model is its physics"
+        told.append(
+            "the operator did not lower the error and was left out: the model is its physics"
+        )
     elif kind == "physics":
-        said += ": the model is its physics" if not learned else "; the model is its physics"
+        told.append("the model is its physics")
+    said = "; ".join(told)
     given = [n for n in prepared.spec.coefficients if n not in prepared.identified]
     if given and kind in ("surrogate", "physics"):
         said += f", with {_listed(given)} as given"

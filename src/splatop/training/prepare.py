@@ -126,7 +126,7 @@ def prepare(
         else:
             tuned = loaded.tuned(known, {**typical, **moments}, frames)
             numerics, reasons = tuned.numerics, (*loaded.reasons, *tuned.reasons)
-        numerics = settings.refine(numerics, loaded.grid.dims)
+        numerics = settings.overriding(numerics, loaded.grid.dims)
         if encoder is not None:
             name = name_of(type(encoder)) or ""
             numerics = replace(numerics, encoder=name, anchors=tuple(encoder.anchors))

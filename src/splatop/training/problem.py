@@ -13,7 +13,7 @@ from ..benchmarks import get_benchmark
 from ..coarse.projection import check_stride
 from ..data import ArrayTrajectories, Trajectories, in_memory, open_trajectories, split
 from ..description import build
-from ..equation import Equation, parse_equation, split_coefficients
+from ..equation import Equation, has_unknown, parse_equation, split_coefficients
 from ..errors import SplatopError
 from .coarse import CoarseProblem
 from .loaded import FileProblem, GeneratedProblem, Loaded
@@ -30,8 +30,8 @@ class Problem:
     `terms` is the description of an equation whose terms have no text, which then only shows it.
     `data` is a file, opened with the arguments `reading`, or trajectories at hand already.
     `hold_out` of its trajectories, the last ones, are kept from training (`data.split` has the
-    rule). `question` is the equation as it was asked, if it had a `?`, and `found` what was found
-    for that.
+    rule). `symmetry` is what a term found for `?` must respect. `question` is the equation as it
+    was asked, if it had a `?`, and `found` what was found for that.
     """
 
     benchmark: str | None = None
@@ -41,6 +41,7 @@ class Problem:
     hold_out: int | None = None
     reading: Mapping[str, Any] = field(default_factory=dict)
     terms: Any = None
+    symmetry: tuple[str, ...] = ()
     question: str | None = None
     found: Any = None
 
@@ -54,6 +55,12 @@ class Problem:
             raise SplatopError(
                 "expected either a benchmark or a data file to train on, "
                 f"got {self.benchmark or 'no benchmark'} and {_named(self.data) or 'no data'}"
+            )
+        asks = self.question or self.equation_text
+        if self.symmetry and not (asks and has_unknown(asks)):
+            raise SplatopError(
+                "expected ? in the equation for a term that respects "
+                f"{', '.join(self.symmetry)}, got none: write one, or leave --symmetry out"
             )
         if self.data is not None and self.equation_text is None:
             raise SplatopError(
@@ -71,6 +78,7 @@ class Problem:
             "hold_out": self.hold_out,
             "reading": dict(self.reading),
             **({} if self.terms is None else {"terms": self.terms}),
+            **({} if not self.symmetry else {"symmetry": list(self.symmetry)}),
             **({} if self.question is None else {"question": self.question, "found": self.found}),
         }
 

@@ -1,16 +1,15 @@
 """Training settings: a frozen value, three presets, and overrides by name."""
 
 import math
-import types
-import typing
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass, fields, replace
+from dataclasses import asdict, dataclass, replace
 from typing import Any
 
 from ..errors import SplatopError, unknown_name
 from ..model import CONVOLUTIONS, FNO_OPERATOR, GRIDS, NETWORKS
 from ..numerics import Numerics
 from .losses import RECONSTRUCTIONS
+from .overrides import parse_overrides
 
 # Grid points of the benchmark itself, for a phase of training.
 FULL = 0
@@ -18,6 +17,10 @@ FULL = 0
 # networks. It goes with one over the width.
 RATE, CONVOLUTIONAL_RATE = 1e-2, 3e-3
 RATED_CHANNELS = 6
+NOTHING_TO_REFINE = (
+    "expected a coarse grid whose states come out on the given one to refine, got none: give "
+    "coarse, and leave out grid=coarse"
+)
 
 
 @dataclass(frozen=True)
@@ -55,6 +58,8 @@ class Settings:
     coarse: int | None = None
     stride: int = 1
     answers: str = "given"  # the grid of its states: the one given, or the coarse one
+    refine: bool = False  # whether states get a learned guess of what the coarse grid leaves out
+    refine_steps: int = 400
 
     # Neural operator.
     network: str = FNO_OPERATOR
@@ -113,6 +118,10 @@ class Settings:
             raise unknown_name("grid", self.answers, GRIDS)
         if self.network not in NETWORKS:
             raise unknown_name("network", self.network, NETWORKS)
+        if self.refine and (self.coarse is None or self.answers != "given"):
+            raise SplatopError(NOTHING_TO_REFINE)
+        if self.refine_steps < 1:
+            raise SplatopError(f"expected refine_steps of at least 1, got {self.refine_steps}")
         if not 0 <= self.noise < math.inf:
             raise SplatopError(f"expected noise of at least 0, got {self.noise}")
         if self.stride < 1:
@@ -181,7 +190,7 @@ class Settings:
         """Settings with fields set from text, as `--set key=value` gives them."""
         return replace(self, **parse_overrides(type(self), overrides))
 
-    def refine(self, numerics: Numerics, dims: int) -> Numerics:
+    def overriding(self, numerics: Numerics, dims: int) -> Numerics:
         """The chosen numerics with whatever these settings fix by hand."""
         changes: dict[str, Any] = {
             name: getattr(self, name)
@@ -250,7 +259,13 @@ COARSE: dict[str, Any] = {
     "batch": 32,
     "phases": ((FULL, 3_000),),
 }
-COARSE_SMOKE: dict[str, Any] = {**COARSE, "horizon": 2, "batch": 8, "phases": ((FULL, 40),)}
+COARSE_SMOKE: dict[str, Any] = {
+    **COARSE,
+    "horizon": 2,
+    "batch": 8,
+    "phases": ((FULL, 40),),
+    "refine_steps": 40,
+}
 
 # The paper's settings that differ by benchmark: 3D (40 epochs, batches of 8 and 12), and the
 # unknown coefficients (100 epochs, batch 64).
@@ -280,58 +295,23 @@ def preset(name: str, benchmark: str | None = None) -> Settings:
 
 
 def coarser(
-    settings: Settings, *, factor: int | None, stride: int = 1, answers: str = "given"
+    settings: Settings,
+    *,
+    factor: int | None,
+    stride: int = 1,
+    answers: str = "given",
+    refine: bool = False,
 ) -> Settings:
     """Settings for a model that computes on fewer points, or takes several frames in one step."""
     if factor is None and stride == 1:
+        if refine:
+            raise SplatopError(NOTHING_TO_REFINE)
         if answers != "given":
             raise SplatopError("expected a coarse grid to answer on, got none: give coarse as well")
         return settings
     if settings.numerics == "paper":
         raise SplatopError("expected preset fast or smoke for a coarse model, got the paper's")
     changes = COARSE_SMOKE if settings.preset == "smoke" else COARSE
-    return replace(settings, **changes, coarse=factor, stride=stride, answers=answers)
-
-
-def parse_overrides(cls: type, overrides: Mapping[str, str]) -> dict[str, Any]:
-    """Text to the types of a dataclass's fields."""
-    kinds = typing.get_type_hints(cls)
-    names = [f.name for f in fields(cls)]
-    parsed = {}
-    for name, text in overrides.items():
-        if name not in names:
-            raise unknown_name("setting", name, names)
-        parsed[name] = _parse(name, text, kinds[name])
-    return parsed
-
-
-def _parse(name: str, text: str, kind: Any) -> Any:
-    options = typing.get_args(kind) if isinstance(kind, types.UnionType) else (kind,)
-    if type(None) in options and text.lower() in ("none", "auto"):
-        return None
-    kind = next(option for option in options if option is not type(None))
-    try:
-        if name == "phases":
-            pairs = [pair.split(":") for pair in text.split(",")]
-            return tuple((int(points), int(steps)) for points, steps in pairs)
-        if typing.get_origin(kind) is tuple:
-            return tuple(part.strip() for part in text.split(",") if part.strip())
-        if kind is bool:
-            return {"true": True, "yes": True, "1": True, "false": False, "no": False, "0": False}[
-                text.lower()
-            ]
-        value = kind(text)
-        if kind is float and not math.isfinite(value):
-            raise ValueError(text)
-        return value
-    except (KeyError, ValueError) as error:
-        wanted = (
-            "points:steps[,points:steps...]"
-            if name == "phases"
-            else getattr(kind, "__name__", "a comma-separated list")
-        )
-        given = text if len(text) <= 40 else f"{text[:12]}... ({len(text)} characters)"
-        finite = "a finite " if kind is float else ""
-        raise SplatopError(
-            f"expected {finite}{wanted} for setting '{name}', got '{given}'"
-        ) from error
+    return replace(
+        settings, **changes, coarse=factor, stride=stride, answers=answers, refine=refine
+    )

@@ -21,6 +21,7 @@ from .loop import Reporter, silent
 from .outcome import as_record, decide, measure, summary
 from .prepare import Prepared, Say, fresh_stepper, prepare
 from .problem import Problem
+from .refinement import train_refiner, with_refiner
 from .run_folder import CONFIG, MODEL, claim, read_json, write_json, writing_run
 from .settings import Settings
 from .stages import Session, learned_encoder, train_encoder, train_operator
@@ -109,6 +110,11 @@ def train(
                 say(str(decision))
             if decision is not None and not decision.kept:
                 finished, spec, physics = physics, spec.without_operator(members=alike), None
+        if settings.refine:
+            with clock.measuring("refinement"):
+                refiner = train_refiner(session)
+            if refiner is not None:
+                finished, spec = with_refiner(finished, refiner), replace(spec, refined=True)
         model = Model(spec, finished)
         measured = measure(finished, physics, session)
         trajectories, frames = loaded.size
@@ -119,6 +125,7 @@ def train(
                 parameters=model.parameters,
                 decision=decision,
                 measured=measured,
+                found=None if problem.found is None else problem.found["said"],
             ),
             "preset": settings.preset,
             "train_minutes": sum(clock.minutes.values()),
@@ -138,7 +145,6 @@ def train(
             record["members_with_operator"] = count if record["operator_earned_its_place"] else 0
         if problem.found is not None:
             record["unknown"] = problem.found
-            record["summary"] = f"{problem.found['said']}; {record['summary']}"
         model = replace(model, record=record)
         if is_writer():
             save_model(folder / MODEL, model)

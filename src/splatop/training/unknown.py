@@ -12,11 +12,14 @@ import equinox as eqx
 import jax.numpy as jnp
 import numpy as np
 
-from ..data import Trajectories, in_memory, open_trajectories, split
+from ..data import Trajectories, frames_at, in_memory, open_trajectories, split
+from ..data.split import Split
 from ..description import describe
 from ..discover import Discovered, discover
 from ..discover.distil import distilled
 from ..discover.learn import Learned, learn
+from ..discover.shares import shares_of_change
+from ..discover.symmetry import usual_velocity
 from ..equation import (
     Equation,
     PartialEquation,
@@ -27,8 +30,10 @@ from ..equation import (
 )
 from ..errors import SplatopError
 from ..numerics import build_physics
+from ..physics import Physics
 from ..stepper import rollout
 from ..tune import choose_numerics
+from .follow import followed, learned_term
 from .prepare import Say
 from .problem import Problem
 
@@ -36,16 +41,21 @@ from .problem import Problem
 _GOOD = 0.01
 # A learned term must be better than a formula by this factor: a formula says more.
 _LEAST_GAIN = 0.7
+# A learned term whose rollouts are this good is not fitted to rollouts.
+_FINE = 1e-4
 _MOST_STEPS = 100
 _MOST_TRAJECTORIES = 4
 _SAMPLED = 24
+# Values of a learned term's arguments that a record keeps.
+_SHOWN = 300
 # An error of ten times the state is lost, however much larger it gets.
 _LOST = 10.0
 
 
 @dataclass(frozen=True)
-class _Trial:
-    """An equation with values for its coefficients, and its rollout error."""
+class Trial:
+    """What could stand for `?`: an equation with values for its coefficients, and the error of its
+    rollouts of data that it was not found from."""
 
     what: str
     equation: Equation
@@ -80,35 +90,40 @@ def _resolved(problem: Problem, text: str, data: Trajectories, say: Say) -> Prob
     partial = parse_partial_equation(text, dims=data.grid.dims, fields=data.fields)
     given = {k: float(v) for k, v in problem.coefficients.items()}
     say(f"looking for what ? stands for in {text}")
-    trials: list[_Trial] = []
-    formula = _formula(text, parts.training, given, say)
+    trials: list[Trial] = []
+    formula = _formula(text, parts.training, given, problem.symmetry, say)
     values = dict(given)
     if formula is not None:
         values |= formula.coefficients
         equation = parse_equation(formula.equation, dims=data.grid.dims, fields=data.fields)
         error = rollout_error(equation, {}, parts.training, parts.deciding)
-        trials.append(_Trial("formula", equation, {}, error))
+        trials.append(Trial("formula", equation, {}, error))
         say(f"as a formula: {formula.equation}; rollout error {error:.2g}")
     if partial.known is not None and all(n in values for n in partial.coefficient_names):
         own = {n: values[n] for n in partial.coefficient_names}
         error = rollout_error(partial.known, own, parts.training, parts.deciding)
-        trials.append(_Trial("known", partial.known, own, error))
+        trials.append(Trial("known", partial.known, own, error))
         say(f"with the known terms alone: rollout error {error:.2g}")
     enough = formula is not None and formula.trusted and trials[0].error < _GOOD
     learned: Learned | None = None
     if not enough:
-        learned, trial = _learned(partial, values, parts.training, parts.deciding)
+        learned, trial = learned_trial(partial, values, problem.symmetry, parts, say)
         trials.append(trial)
         say(
             f"as a learned term of {', '.join(learned.names)}: it explains "
             f"{100 * learned.explained:.3g} % of what is left; rollout error {trial.error:.2g}"
         )
     best = _best(trials)
-    said = _said(best, formula, learned)
+    told = None
+    if partial.known is not None:
+        told = partial.known, {n: values[n] for n in partial.coefficient_names if n in values}
+    shares = shares_of_change((best.equation, best.coefficients), told, parts.training)
+    said = _said(best, formula, learned, shares)
     say(said)
     found = {
         "kept": best.what,
         "said": said,
+        "shares": shares,
         "errors": {trial.what: trial.error for trial in trials},
         "formula": None if formula is None else formula.as_dict(),
         "learned": None
@@ -116,7 +131,7 @@ def _resolved(problem: Problem, text: str, data: Trajectories, say: Say) -> Prob
         else {
             "explained": learned.explained,
             "arguments": list(learned.names),
-            "samples": np.round(learned.samples, 6).tolist(),
+            "samples": [[float(f"{v:.6g}") for v in row] for row in learned.samples[:_SHOWN]],
         },
     }
     if best.what == "learned" and learned is not None:
@@ -135,22 +150,28 @@ def _resolved(problem: Problem, text: str, data: Trajectories, say: Say) -> Prob
 
 
 def _formula(
-    text: str, data: Trajectories, given: Mapping[str, float], say: Say
+    text: str,
+    data: Trajectories,
+    given: Mapping[str, float],
+    symmetry: tuple[str, ...],
+    say: Say,
 ) -> Discovered | None:
     try:
-        found = discover(data, text, known=given)
+        found = discover(data, text, known=given, symmetry=symmetry)
     except SplatopError as error:
         say(f"no formula: {error}")
         return None
     return found if found.terms else None
 
 
-def _learned(
+def learned_trial(
     partial: PartialEquation,
     values: Mapping[str, float],
-    training: Trajectories,
-    deciding: Trajectories,
-) -> tuple[Learned, _Trial]:
+    symmetry: tuple[str, ...],
+    parts: Split,
+    say: Say,
+) -> tuple[Learned, Trial]:
+    """A learned term: fitted to the change between frames, then to short rollouts if these gain."""
     missing = [n for n in partial.coefficient_names if n not in values]
     if missing:
         raise SplatopError(
@@ -158,14 +179,40 @@ def _learned(
             "was found to identify them with: give --coefficients"
         )
     own = {n: values[n] for n in partial.coefficient_names}
-    learned = learn(training, partial, known=partial.known, coefficients=own)
+    training = parts.training
+    learned = learn(
+        training,
+        partial,
+        known=partial.known,
+        coefficients=own,
+        symmetry=_respected(symmetry, training, say),
+    )
     told = () if partial.known is None else partial.known.terms
     equation = Equation((*told, learned.term), training.fields)
-    error = rollout_error(equation, own, training, deciding)
-    return learned, _Trial("learned", equation, own, error)
+    physics = physics_of(equation, own, training)
+    error = _error(physics, own, parts.deciding)
+    closer = followed(physics, learned.gram, own, training) if error > _FINE else None
+    if closer is not None and (now := _error(closer, own, parts.deciding)) < error:
+        say(f"following it in time lowers the rollout error from {error:.2g} to {now:.2g}")
+        equation, error = closer.equation, now
+        learned = replace(learned, term=learned_term(equation))
+    return learned, Trial("learned", equation, own, error)
 
 
-def _best(trials: list[_Trial]) -> _Trial:
+def _respected(symmetry: tuple[str, ...], data: Trajectories, say: Say) -> list[str]:
+    """Those of the symmetries that a learned term can have; of the others it is said."""
+    able = []
+    if not usual_velocity(data.fields, data.grid.dims):
+        able.append("rotation")
+    if data.domain.all_periodic:
+        able.append("conservation")
+    lost = [name for name in symmetry if name not in able]
+    if lost:
+        say(f"a learned term does not respect {', '.join(lost)} here: only a formula does")
+    return [name for name in symmetry if name in able]
+
+
+def _best(trials: list[Trial]) -> Trial:
     """The one with the smallest error, where a formula may be somewhat worse than a network."""
     if not trials:
         raise SplatopError(
@@ -175,19 +222,30 @@ def _best(trials: list[_Trial]) -> _Trial:
     return min(trials, key=lambda trial: trial.error * handicap.get(trial.what, 1.0))
 
 
-def _said(best: _Trial, formula: Discovered | None, learned: Learned | None) -> str:
+def _said(
+    best: Trial, formula: Discovered | None, learned: Learned | None, shares: Mapping[str, float]
+) -> str:
+    makes = f"it makes {_percent(shares['found'])} of the change"
+    if shares["known"]:
+        makes += f", the known terms {_percent(shares['known'])}"
+    makes += f", and {_percent(shares['left'])} is left"
     if best.what == "formula" and formula is not None:
-        terms = " + ".join(
-            f"{term.coefficient:.4g} {term.text}" for term in formula.terms if term.name is None
+        terms = " ".join(
+            f"{term.coefficient:+.4g} {term.text}" for term in formula.terms if term.name is None
         )
         trust = "" if formula.trusted else " (not trusted: see `splatop discover`)"
-        return f"the missing term is {terms}{trust}"
+        return f"the missing term is {terms.removeprefix('+')}{trust}: {makes}"
     if best.what == "learned" and learned is not None:
         return (
-            f"the missing term was learned: a network of {', '.join(learned.names)} at each point, "
-            f"which explains {100 * learned.explained:.3g} % of what the known terms leave"
+            f"the missing term was learned as a function of {', '.join(learned.names)} at each "
+            f"point, which explains {_percent(learned.explained)} of what the known terms leave: "
+            f"{makes}"
         )
     return "nothing found for ? lowers the error of rollouts: the known terms stand alone"
+
+
+def _percent(share: float) -> str:
+    return f"{100 * share:.3g} %" if abs(share) >= 1e-4 else "less than 0.01 %"
 
 
 def rollout_error(
@@ -197,29 +255,38 @@ def rollout_error(
     data: Trajectories,
 ) -> float:
     """The mean relative error of rollouts of an equation over trajectories of data, at most 10."""
-    equation = equation.placed_at(data.grid.origin)
+    return _error(physics_of(equation, coefficients, training), coefficients, data)
+
+
+def physics_of(
+    equation: Equation, coefficients: Mapping[str, float], training: Trajectories
+) -> Physics:
+    """Φ of an equation, as fine as frames of the training data need it."""
+    equation = equation.placed_at(training.grid.origin)
     which = np.linspace(0, training.trajectories * training.frames - 1, _SAMPLED).astype(int)
-    frames = np.stack(
-        [training.window(int(i) // training.frames, int(i) % training.frames, 1)[0] for i in which]
-    )
-    where = {
-        "lengths": data.grid.lengths,
-        "dt": data.dt,
-        "domain": data.domain,
-        "layout": data.grid.layout,
+    pairs = np.stack(np.divmod(which, training.frames), axis=1)
+    frames = frames_at(training, pairs)
+    at = {**coefficients, **training.moments(pairs)}
+    place: dict[str, Any] = {
+        "lengths": training.grid.lengths,
+        "dt": training.dt,
+        "domain": training.domain,
+        "layout": training.grid.layout,
     }
-    at = {**coefficients, **training.moments(np.stack(np.divmod(which, training.frames), axis=1))}
-    numerics = choose_numerics(equation, at, frames, **where).numerics
-    physics = build_physics(equation, numerics, **where)
+    numerics = choose_numerics(equation, at, frames, **place).numerics
+    return build_physics(equation, numerics, **place)
+
+
+def _error(physics: Physics, coefficients: Mapping[str, float], data: Trajectories) -> float:
     steps = min(_MOST_STEPS, data.frames - 1)
     if steps < 1:
         return _LOST
     given = {**coefficients, **data.when(0, steps + 1)}
-    roll = eqx.filter_jit(lambda u: rollout(physics, u, given, steps=steps))
+    roll = eqx.filter_jit(lambda p, u: rollout(p, u, given, steps=steps))
     errors = []
     for i in range(min(_MOST_TRAJECTORIES, data.trajectories)):
         true = data.window(i, 0, steps + 1)
-        made = np.asarray(roll(jnp.asarray(true[0])))
+        made = np.asarray(roll(physics, jnp.asarray(true[0])))
         off = np.linalg.norm((made - true[1:]).reshape(steps, -1), axis=1)
         size = np.linalg.norm(true[1:].reshape(steps, -1), axis=1)
         errors.append(np.mean(np.minimum(np.nan_to_num(off / size, nan=_LOST), _LOST)))

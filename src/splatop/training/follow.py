@@ -1,0 +1,116 @@
+"""A learned term fitted to short rollouts of Φ, after it was fitted to the change in frames.
+
+Its outputs are linear in the weights of its units, so Gauss-Newton steps in these weights are few.
+Each solves a linear least squares problem by conjugate gradients, with derivatives of the rollouts
+forwards and backwards, in coordinates in which the units are orthonormal on the data.
+"""
+
+from collections.abc import Mapping
+
+import equinox as eqx
+import jax
+import jax.numpy as jnp
+import numpy as np
+from jaxtyping import Array
+
+from ..data import Trajectories
+from ..equation import Equation, LearnedTerm
+from ..physics import Physics
+from ..stepper import rollout
+
+FRAMES = 4
+_STEPS = 2
+_ITERATIONS = 8
+_MOST_WINDOWS = 32
+# Evaluations at points that all rollouts and their derivatives may take, and what one iteration
+# takes in units of a rollout.
+_WORK = 1e8
+_PER_ITERATION = 5
+# Of the mean eigenvalue of the units' Gram matrix: what data hardly tell stays as it is.
+_RIDGE = 1e-8
+_DAMPING = 1e-6
+
+
+def learned_term(equation: Equation) -> LearnedTerm:
+    return next(term for term in equation.terms if isinstance(term, LearnedTerm))
+
+
+def followed(
+    physics: Physics, gram: np.ndarray, coefficients: Mapping[str, float], data: Trajectories
+) -> Physics | None:
+    """Φ with the weights of its learned term fitted to rollouts over a few frames, or None if that
+    takes too long or lowers their error not.
+
+    `gram` is the Gram matrix of the term's units on the data.
+    """
+    windows = _windows(physics, data)
+    if not len(windows):
+        return None
+    term = learned_term(physics.equation)
+    start = jnp.asarray(np.asarray(term.weights).ravel())
+    # weights = start + basis @ z, where a z of length 1 changes the rate by its own deviation.
+    size = np.trace(gram) / len(gram)
+    values, vectors = np.linalg.eigh(gram + _RIDGE * size * np.eye(len(gram)))
+    basis = jnp.asarray(vectors / np.sqrt(np.maximum(values, _RIDGE * size)), jnp.float32)
+    unit = np.std(np.diff(windows, axis=1), axis=(0, 1, *range(3, windows.ndim)))
+    unit = jnp.asarray(np.where(unit > 0, unit, 1.0).reshape(-1, *(1,) * (windows.ndim - 3)))
+    given = {**coefficients, **data.when(0, FRAMES + 1)}
+
+    def at(physics: Physics, z: Array) -> Physics:
+        weights = (start + basis @ z).reshape(term.weights.shape)
+        return _with_term(physics, term.with_weights(weights))
+
+    def off(z: Array, physics: Physics, windows: Array) -> Array:
+        one = at(physics, z)
+
+        def window(frames: Array) -> Array:
+            made = rollout(one, frames[0], given, steps=FRAMES)
+            return (made - frames[1:]) / unit
+
+        return jax.lax.map(window, windows)
+
+    @eqx.filter_jit
+    def step(z: Array, physics: Physics, windows: Array) -> tuple[Array, Array]:
+        """One Gauss-Newton step, and the sum of squares before it."""
+        rest, forwards = jax.linearize(lambda z: off(z, physics, windows), z)
+        backwards = jax.linear_transpose(forwards, z)
+
+        def normal(v: Array) -> Array:
+            (back,) = backwards(forwards(v))
+            return back / rest.size + _DAMPING * v
+
+        (slope,) = backwards(rest)
+        found, _ = jax.scipy.sparse.linalg.cg(normal, -slope / rest.size, maxiter=_ITERATIONS)
+        return z + found, jnp.sum(rest**2)
+
+    @eqx.filter_jit
+    def total(z: Array, physics: Physics, windows: Array) -> Array:
+        return jnp.sum(off(z, physics, windows) ** 2)
+
+    held = jnp.asarray(windows, jnp.float32)
+    best = z = jnp.zeros(basis.shape[1], jnp.float32)
+    lowest = first = float(total(z, physics, held))
+    for _ in range(_STEPS):
+        z, _ = step(z, physics, held)
+        now = float(total(z, physics, held))
+        if not now < lowest:
+            break
+        best, lowest = z, now
+    return at(physics, best) if lowest < first else None
+
+
+def _with_term(physics: Physics, term: LearnedTerm) -> Physics:
+    place = next(i for i, t in enumerate(physics.equation.terms) if isinstance(t, LearnedTerm))
+    return eqx.tree_at(lambda p: p.equation.terms[place], physics, term)
+
+
+def _windows(physics: Physics, data: Trajectories) -> np.ndarray:
+    """Frames `(K, 5, C, *N)` spread over the data, as many as the work allows for."""
+    rates = 4 * max(1, physics.substeps) * FRAMES
+    each = rates * int(np.prod(data.grid.points)) * _PER_ITERATION * _ITERATIONS * _STEPS
+    last = data.frames - FRAMES - 1
+    count = min(_MOST_WINDOWS, int(_WORK // each), data.trajectories * max(0, last + 1))
+    if count < 1:
+        return np.empty((0,))
+    places = np.linspace(0, data.trajectories * (last + 1) - 1, count).round().astype(int)
+    return data.windows(np.stack(np.divmod(places, last + 1), axis=1), FRAMES + 1)
