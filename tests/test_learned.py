@@ -79,6 +79,9 @@ def test_it_is_described_built_printed_and_dropped():
     equation = Equation((*known.terms, one), ("u", "v"))
     assert "<learned>" in format_equation(equation, dims=2)
     assert equation.without("learned").term_names == known.term_names
+    # Layers of 8 to 8, 8 to 8 and 8 to 2 with biases; 8 arguments and 36 products for 2 outputs.
+    assert one.learned_parameters == 72 + 72 + 18 + 2 * 44
+    assert sum(part.learned_parameters for part in known.terms) == 0
 
 
 def test_a_flux_conserves_the_mean():
