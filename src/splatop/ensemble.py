@@ -12,6 +12,9 @@ from .precomputed import weights_and_rest
 from .spectral import Field
 from .stepper import Coefficients, Stepper
 
+# A field on another grid than the one it is made of.
+Other = Float[Array, "C *M"]
+
 
 class Ensemble(Stepper):
     """Members that differ in their arrays alone; a step is the mean of their steps.
@@ -23,7 +26,7 @@ class Ensemble(Stepper):
     members: Stepper
     count: int = eqx.field(static=True)
 
-    def __call__(self, u: Field, coefficients: Coefficients) -> Field:
+    def __call__(self, u: Field, coefficients: Coefficients) -> Other:
         arrays, rest = weights_and_rest(self.members)
         steps = jax.vmap(lambda own: eqx.combine(own, rest)(u, coefficients), axis_size=self.count)(
             arrays
@@ -70,10 +73,10 @@ class Ensemble(Stepper):
         inner = self.members.carried
         return self if inner is self.members else Ensemble(inner, self.count)
 
-    def enter(self, u: Field) -> Field:
+    def enter(self, u: Field) -> Other:
         return self.member(0).enter(u)
 
-    def leave(self, state: Field, points: tuple[int, ...]) -> Field:
+    def leave(self, state: Field, points: tuple[int, ...]) -> Other:
         return self.member(0).leave(state, points)
 
     @property

@@ -268,13 +268,13 @@ def cases() -> dict[str, CoarseCase]:
             judge="correlation",
             frames=201,
             grids=(32, 48, 64, 80, 96),
-            steps=(1, 2, 3, 4),
+            steps=(1, 2),  # on 96 points two frames in one step are unstable already
             # Twenty units of time, two of the drag's own: the flow has forgotten how it began.
             warmup=400,
             substeps=2,
             trajectories=48,
             held_out=4,
             # The solver that a model is up against is so quick that a wider network could not be.
-            settings={"phases": "0:3000", "batch": "16", "hidden": "16"},
+            settings={"phases": "0:700", "batch": "8", "hidden": "16"},
         ),
     }

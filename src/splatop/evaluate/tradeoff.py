@@ -19,7 +19,7 @@ from ..jets import fast_size
 from ..model import Model
 from ..numerics import build_physics
 from ..stepper import Coefficients
-from ..tune import choose_coarse
+from ..tune import Pairs, choose_coarse
 from .cost import rollout_cost
 from .results import Metrics
 
@@ -96,14 +96,10 @@ def solvers(
         )
     for points in _grids(trajectories.grid.points):
         seen = CoarseTrajectories(trajectories, points=points)
-        which = np.linspace(0, seen.trajectories - 1, _PAIRS).astype(int)
-        starts = np.linspace(0, seen.frames - 2, _PAIRS).astype(int)
-        pairs = seen.windows(np.stack([which, starts], axis=1), 2)
         tuned = choose_coarse(
             physics.equation,
             coefficients,
-            pairs[:, 0],
-            pairs[:, 1],
+            Pairs.spread_over(seen, _PAIRS),
             lengths=trajectories.grid.lengths,
             dt=model.spec.dt,
             space="harmonics" if max(points) <= _WIDE else "grid",

@@ -13,7 +13,7 @@ from ..errors import SplatopError
 from ..grid import Grid
 from ..spectral import resample
 from ..stepper import Coefficients, of_frame
-from ..tune import Tuned, choose_coarse
+from ..tune import Pairs, Tuned, choose_coarse
 from .loaded import Loaded
 from .settings import FULL, Settings
 
@@ -73,15 +73,10 @@ class CoarseProblem(Loaded):
     def tuned(self, equation: Equation, coefficients: Coefficients, frames: np.ndarray) -> Tuned:
         if self._points is None:
             return super().tuned(equation, coefficients, frames)
-        data = self._training
-        which = np.linspace(0, data.trajectories - 1, SAMPLED_PAIRS).astype(int)
-        starts = np.linspace(0, data.frames - 2, SAMPLED_PAIRS).astype(int)
-        pairs = data.windows(np.stack([which, starts], axis=1), 2)
         return choose_coarse(
             equation,
             of_frame(coefficients, 0),
-            pairs[:, 0],
-            pairs[:, 1],
+            Pairs.spread_over(self._training, SAMPLED_PAIRS),
             lengths=self.grid.lengths,
             dt=self.dt,
         )

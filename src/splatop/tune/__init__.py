@@ -11,6 +11,7 @@ from ..signal import Signal
 from ..stepper import Coefficients
 from ..threads import one_blas_thread
 from .between_walls import choose_between_walls
+from .coarse import Pairs as Pairs
 from .coarse import choose_coarse as choose_coarse
 from .rings import WIDEST as WIDEST
 from .rings import choose_on_rings

@@ -2,13 +2,15 @@
 what the space leaves out is the larger error."""
 
 import math
-from dataclasses import replace
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
 
 import equinox as eqx
 import jax
 import jax.numpy as jnp
 import numpy as np
 
+from ..data import Trajectories
 from ..equation import Equation
 from ..numerics import Numerics, build_physics
 from ..physics import Physics
@@ -21,23 +23,41 @@ _WORTH = 0.9
 _MOST = 64
 
 
+@dataclass(frozen=True)
+class Pairs:
+    """States `(n, C, *M)` and what became of each one step later; `when` are coefficients that
+    belong to each, such as its time."""
+
+    before: np.ndarray
+    after: np.ndarray
+    when: Mapping[str, np.ndarray] = field(default_factory=dict)
+
+    @classmethod
+    def spread_over(cls, data: Trajectories, count: int) -> "Pairs":
+        """So many, over all trajectories and all of their time."""
+        which = np.linspace(0, data.trajectories - 1, count).astype(int)
+        starts = np.linspace(0, data.frames - 2, count).astype(int)
+        windows = data.windows(np.stack([which, starts], axis=1), 2)
+        when = {name: values[:, 0] for name, values in data.all_when(starts, 2).items()}
+        return cls(windows[:, 0], windows[:, 1], when)
+
+
 def choose_coarse(
     equation: Equation,
     coefficients: Coefficients,
-    before: np.ndarray,
-    after: np.ndarray,
+    pairs: Pairs,
     *,
     lengths: tuple[float, ...],
     dt: float,
     space: str = "harmonics",
 ) -> Tuned:
-    """Numerics for a periodic box from states `(n, C, *M)` of the coarse grid and what became of
-    them a time `dt` later. On few points harmonics are the cheaper `space` for the same numbers.
+    """Numerics for a periodic box from states of the coarse grid and what became of them a time
+    `dt` later. On few points harmonics are the cheaper `space` for the same numbers.
 
     Unlike those of a fine grid the steps in time need not converge: what the space leaves out, the
     operator has to make up for anyway.
     """
-    points = tuple(before.shape[2:])
+    points = tuple(pairs.before.shape[2:])
     band = tuple((n - 1) // 2 for n in points)
     cutoffs = tuple(b / length for b, length in zip(band, lengths, strict=True))
     numerics = Numerics("box", cutoffs, 0.0, points, 1, jets="spectral", space=space)
@@ -47,22 +67,25 @@ def choose_coarse(
         return build_physics(equation, chosen, lengths=lengths, dt=dt)
 
     @eqx.filter_jit
-    def advance(physics, states):
-        return jax.vmap(lambda u: physics(u, coefficients))(states)
+    def advance(physics, states, when):
+        return jax.vmap(lambda u, now: physics(u, {**coefficients, **now}))(states, when)
 
-    start, truth = jnp.asarray(before), jnp.asarray(after)
+    start, truth = jnp.asarray(pairs.before), jnp.asarray(pairs.after)
+    when = {name: jnp.asarray(values) for name, values in pairs.when.items()}
+    last = {**coefficients, **{name: values[-1] for name, values in when.items()}}
     axes = (0, *range(2, truth.ndim))
     size = jnp.std(truth, axis=axes) + 1e-30
 
     def residual(scheme: str, count: int) -> float:
-        off = jnp.sqrt(jnp.mean((advance(build(scheme, count), start) - truth) ** 2, axis=axes))
+        made = advance(build(scheme, count), start, when)
+        off = jnp.sqrt(jnp.mean((made - truth) ** 2, axis=axes))
         found = float(jnp.max(off / size))
         return found if math.isfinite(found) else math.inf
 
     plain = build("rk4", 1)
     radius = {
-        "rk4": spectral_radius(plain, start[-1], coefficients),
-        "etdrk4": spectral_radius(plain, start[-1], coefficients, rest=True),
+        "rk4": spectral_radius(plain, start[-1], last),
+        "etdrk4": spectral_radius(plain, start[-1], last, rest=True),
     }
     tried: dict[str, tuple[int, float]] = {}
     for scheme in ("etdrk4", "rk4"):

@@ -14,8 +14,8 @@ from ..data import Trajectories
 from ..equation import Equation
 from ..errors import SplatopError
 from ..numerics import build_physics
-from ..stepper import Coefficients, rollout
-from .coarse import choose_coarse
+from ..stepper import Coefficients, at_step, rollout
+from .coarse import Pairs, choose_coarse
 
 STRIDES = (1, 2, 4, 8, 16)
 FACTORS = (1, 2, 3, 4, 5, 6, 8, 10, 12, 16)
@@ -84,14 +84,10 @@ def _finest(
         if fewer * stride < speed:  # one substep at least
             continue
         seen = CoarseTrajectories(data, points=points, stride=stride)
-        which = np.linspace(0, seen.trajectories - 1, _PAIRS).astype(int)
-        starts = np.linspace(0, seen.frames - 2, _PAIRS).astype(int)
-        pairs = seen.windows(np.stack([which, starts], axis=1), 2)
         tuned = choose_coarse(
             equation,
             coefficients,
-            pairs[:, 0],
-            pairs[:, 1],
+            Pairs.spread_over(seen, _PAIRS),
             lengths=data.grid.lengths,
             dt=seen.dt,
         )
@@ -117,6 +113,8 @@ def _held(physics, coefficients: Coefficients, data: Trajectories, steps: int) -
     """Steps until the mean error of rollouts passes a part of the standard deviation."""
     count = min(_TRAJECTORIES, data.trajectories)
     truth = np.stack([data.window(b, 0, steps + 1) for b in range(count)])
+
+    coefficients = {**coefficients, **at_step(data.when(), 0)}
 
     @eqx.filter_jit
     def roll(starts):
