@@ -12,7 +12,7 @@ from test_package import tool
 
 fuzz = tool("fuzz")
 # Libraries below that are written in C may crash on others, which then run in their own process.
-IN_PROCESS = ["npy", "npz", "series", "model", "description", "export", "metrics"]
+IN_PROCESS = ["npy", "npz", "model", "description", "export", "metrics"]
 
 
 @pytest.mark.parametrize("target", IN_PROCESS)
