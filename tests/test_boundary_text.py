@@ -48,6 +48,16 @@ def test_short_forms(short, long):
     assert held(short) == held(long)
 
 
+def test_an_inverse_laplacian_has_conditions_as_a_field_has():
+    text = "x: u = 0, v = 1, invlap(u) = 2; y0: free, dn(invlap(v)) = x; y1: free"
+    domain = domain_from_text(text, lengths=(1.0, 1.0), fields=("u", "v"))
+    found = domain.conditions
+    assert found["x1", "invlap(u)"] == Condition("value", 2.0)
+    assert found["y0", "invlap(v)"] == Condition("slope", "x")
+    again = domain_from_text(domain.describe(("u", "v")), lengths=(1.0, 1.0), fields=("u", "v"))
+    assert again == domain == Domain.from_dict(domain.as_dict())
+
+
 def test_words_of_the_language_may_be_names_of_fields():
     names = ("free", "periodic", "dn")
     _, found = held("x: free = 0, periodic = 1, dn(dn) = 2", names, 1)

@@ -8,13 +8,13 @@ import numpy as np
 import pytest
 
 from splatop.derivative import along, laplacian, partial, value
-from splatop.equation import parse_equation
+from splatop.equation import Advection, Equation, parse_equation
 from splatop.equation.boundary import domain_from_text
 from splatop.errors import SplatopError
 from splatop.exponential import etdrk4_tables
 from splatop.grid import Grid
 from splatop.solver import solve
-from splatop.spaces import BoxSpace, lift, unconstrained
+from splatop.spaces import BoxSpace, lift, resampled_between, unconstrained
 from splatop.spaces.axis import ring, walls
 from splatop.spaces.chebyshev import chebyshev
 from splatop.walls import Galerkin, solve_between_walls
@@ -144,6 +144,29 @@ def test_a_lift_takes_what_is_set_at_the_edges():
         lift(space, {("x0", "u"): np.ones_like(y)})
 
 
+def test_a_lift_takes_a_slope_beside_values_that_have_one():
+    """Where u = sin(x + 0.3) (1 + y) is set at three sides and its slope at the fourth."""
+    domain = domain_from_text(
+        "x: u = 1; y0: dn(u) = 1; y1: u = 1", lengths=(2.0, 1.0), fields=("u",)
+    )
+    space = BoxSpace(domain, ("u",), (16, 16))
+    x, y = space.working_points()
+    lifted = lift(
+        space,
+        {
+            ("x0", "u"): np.sin(0.3) * (1 + y),
+            ("x1", "u"): np.sin(2.3) * (1 + y),
+            ("y0", "u"): -np.sin(x + 0.3),  # outwards
+            ("y1", "u"): 2 * np.sin(x + 0.3),
+        },
+    )
+    at = np.array([0.2, 0.9, 1.6])
+    places = np.stack([at, np.zeros(3)], axis=1)
+    slope = unconstrained(space).at(jnp.asarray(lifted), places, partial(0, 1))[0]
+    # Gaussians hold sines to 1e-6; a slope over a spacing of 1/15, in single precision, to 1e-4.
+    assert np.allclose(slope, np.sin(at + 0.3), atol=1e-3)
+
+
 HEAT = parse_equation("dt(u) = D*lap(u)", dims=1)
 
 
@@ -228,13 +251,6 @@ def test_nothing_comes_back_when_a_pulse_leaves(x64):
     assert np.sum(found[-1] ** 2) < 1e-10 * np.sum(u0**2)
 
 
-def test_invlap_between_walls_says_what_it_would_need():
-    space = BoxSpace(MIXED, ("u", "v"), (12, 4))
-    equation = parse_equation("dt(u) = invlap(v); dt(v) = lap(u)", dims=2)
-    with pytest.raises(SplatopError, match="conditions of its own"):
-        Galerkin(equation, space).tendency(jnp.zeros((2, *space.shape)), {})
-
-
 def test_tables_of_traced_rates_are_those_of_known_ones():
     rates = -np.array([0.0, 1e-3, 0.5, 7.0, 300.0])
     known = etdrk4_tables(rates, 1.0)
@@ -242,3 +258,35 @@ def test_tables_of_traced_rates_are_those_of_known_ones():
     for a, b in zip(known, traced, strict=True):
         # Contour sums in single precision: 32 points of size up to e^1.
         assert np.allclose(np.real(a), np.real(b), atol=3e-6)
+
+
+@pytest.mark.parametrize("layout", [("ends", "left"), ("cells", "left")])
+def test_a_sampled_velocity_between_walls_is_the_one_in_coordinates(layout, x64):
+    domain = domain_from_text("x0: u = 0; x1: free; y: periodic", lengths=(2.0, 1.0), fields=("u",))
+    space = BoxSpace(domain, ("u",), (16, 6))
+    c = jnp.asarray(np.random.default_rng(0).standard_normal((1, *space.shape)))
+    x, y = Grid((40, 24), (2.0, 1.0), layout=layout).coordinates()
+    given = jnp.asarray(np.stack([1 + x * np.cos(2 * np.pi * y), -(x**2) + 0 * y]))
+    written = parse_equation(
+        "dt(u) = -v*((1 + x*cos(2*pi*y))*dx(u) - x^2*dy(u))", dims=2, fields=("u",)
+    )
+    sampled = Equation((Advection(given, layout=layout),))
+    one, other = (
+        Galerkin(equation, space).tendency(c, {"v": 0.3}) for equation in (written, sampled)
+    )
+    # 20 Gaussians through 40 samples hold a parabola to 1e-7.
+    assert np.abs(one - other).max() < 1e-5 * np.abs(one).max()
+    with pytest.raises(SplatopError, match="where the samples of a velocity lie"):
+        Galerkin(Equation((Advection(given),)), space).tendency(c, {"v": 0.3})
+
+
+def test_samples_at_scattered_points_are_those_of_the_grid():
+    x, y = Grid((30, 20), (1.0, 1.0), layout=("ends", "cells")).coordinates()
+    places = np.random.default_rng(1).random((2, 9))
+    found = resampled_between(
+        jnp.asarray(np.sin(2 * x) * y)[None],
+        ("ends", "cells"),
+        tuple(map(tuple, places.tolist())),
+        scattered=True,
+    )
+    assert np.abs(found[0] - np.sin(2 * places[0]) * places[1]).max() < 1e-5

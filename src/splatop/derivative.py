@@ -16,7 +16,8 @@ class Derivative:
     """The operator `Δ^-inverse_laplacians Σ weight ∂^index`, in physical units.
 
     Hashable, so it is the key under which a jet holds the differentiated field. `Δ^-1` acts on
-    the zero-mean part of a field (a stream function from its vorticity) and needs Fourier space.
+    the zero-mean part of a field (a stream function from its vorticity) around a periodic box; with
+    edges it is what obeys the conditions that are stated for it.
     """
 
     terms: tuple[tuple[MultiIndex, float], ...]
@@ -29,6 +30,11 @@ class Derivative:
     @property
     def order(self) -> int:
         return max(sum(index) for index, _ in self.terms)
+
+    @property
+    def forward(self) -> "Derivative":
+        """What acts on the inverse Laplacian."""
+        return Derivative(self.terms)
 
     def __matmul__(self, other: "Derivative") -> "Derivative":
         """Composition: `(a @ b) u = a(b(u))`."""

@@ -48,6 +48,11 @@ class Condition:
 FREE = Condition("free")
 
 
+def potential(name: str) -> str:
+    """What an equation calls the inverse Laplacian of a field, which has conditions of its own."""
+    return f"invlap({name})"
+
+
 @dataclass(frozen=True)
 class Axis:
     """One side of the box, from `origin` on: closed to a ring, or with two ends."""
@@ -71,7 +76,8 @@ class Domain:
 
     A plain value that JSON holds. `conditions` maps an end and a field's name to what holds; where
     it says nothing for a field, nothing is set (`free`). It is stored as triples. In 2D a `shape`
-    may be cut out of the box: then its named edges are where conditions hold.
+    may be cut out of the box: then its named edges are where conditions hold. The inverse Laplacian
+    of a field, `invlap(w)`, may have conditions as a field has.
     """
 
     axes: tuple[Axis, ...]
@@ -164,6 +170,25 @@ class Domain:
         """What holds for a field at the two ends of an axis that is not periodic."""
         return self.at(f"{AXES[axis]}0", name), self.at(f"{AXES[axis]}1", name)
 
+    def held_by(self, fields: Iterable[str]) -> dict[tuple[str, str], Condition]:
+        """The conditions of these fields and of their inverse Laplacians."""
+        names = {name for field in fields for name in (field, potential(field))}
+        return {at: one for at, one in self.conditions.items() if at[1] in names}
+
+    def of_potentials(self, fields: Iterable[str]) -> "Domain":
+        """The domain of the inverse Laplacians of these fields, under the fields' own names.
+
+        One that nothing is said about is 0 at all edges; no equation may ask for it.
+        """
+        return self.with_conditions(
+            {
+                (side, name): Condition("value") if one == FREE else one
+                for name in fields
+                for side in self.sides
+                for one in (self.at(side, potential(name)),)
+            }
+        )
+
     def with_conditions(self, conditions: Mapping[tuple[str, str], Condition]) -> "Domain":
         triples = ((side, name, one) for (side, name), one in conditions.items())
         return replace(self, stated=tuple(triples))
@@ -178,6 +203,8 @@ class Domain:
     def describe(self, fields: Iterable[str]) -> str:
         """The domain's edges in the language that `parse_boundary` reads, for these fields."""
         fields = tuple(fields)
+        held = {name for _, name in self.conditions}
+        fields += tuple(potential(name) for name in fields if potential(name) in held)
         if self.shape is not None:
             return _describe_edges(self, fields)
         parts = []
@@ -186,7 +213,8 @@ class Domain:
                 parts.append(f"{name}: periodic")
                 continue
             both = [
-                ", ".join(self.ends(number, one)[end].text(one) for one in fields) for end in (0, 1)
+                _conditions_text((self.ends(number, one)[end], one) for one in fields)
+                for end in (0, 1)
             ]
             if both[0] == both[1]:
                 parts.append(f"{name}: {both[0]}")
@@ -229,11 +257,18 @@ class Domain:
 def _describe_edges(domain: Domain, fields: tuple[str, ...]) -> str:
     """The edges of a shape, those that are alike together."""
     texts = {
-        side: ", ".join(domain.at(side, one).text(one) for one in fields) for side in domain.sides
+        side: _conditions_text((domain.at(side, one), one) for one in fields)
+        for side in domain.sides
     }
     if len(set(texts.values())) == 1:
         return f"all: {next(iter(texts.values()))}"
     return "; ".join(f"{side}: {text}" for side, text in texts.items())
+
+
+def _conditions_text(held: Iterable[tuple[Condition, str]]) -> str:
+    """Free fields are named; inverse Laplacians about which nothing is said are not."""
+    said = ((one, name) for one, name in held if one != FREE or not name.endswith(")"))
+    return ", ".join(one.text(name) for one, name in said)
 
 
 def _shortest(number: float) -> str:

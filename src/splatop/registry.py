@@ -43,6 +43,7 @@ from .operators import FNO, Conditioning, OperatorStepper
 from .operators.convolutions import Convolutions
 from .operators.fno import FiLM, FourierBlock
 from .operators.harmonic import HarmonicBlock, HarmonicOperator
+from .operators.on_box import OnBox
 from .physics import EmbeddedPhysics
 from .points import Points
 from .render import DenseRenderer, FourierRenderer, LocalRenderer
@@ -90,6 +91,7 @@ SHIPPED: dict[str, Any] = {
     "condition": Condition,
     "harmonic-operator": HarmonicOperator,
     "harmonic-block": HarmonicBlock,
+    "on-box": OnBox,
     "splat": SplatJets,
     "spectral": SpectralJets,
     "finite-difference": FiniteDifferenceJets,

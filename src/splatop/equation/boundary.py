@@ -1,7 +1,8 @@
 """What holds at the edges, as text: `x0: u = 0; x1: dn(u) = 0; y: periodic`.
 
 `x0` and `x1` are the two ends of x, `x` means both, `all` every end of every axis. `dn` is the
-derivative along the outward normal, `free` sets nothing. Nothing is ever evaluated as Python, and
+derivative along the outward normal, `free` sets nothing. `invlap(w)`, where an equation has it, may
+be given conditions as a field is. Nothing is ever evaluated as Python, and
 every error points at its place in the text.
 """
 
@@ -10,7 +11,7 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from ..domain import AXES, FREE, Condition, Domain
+from ..domain import AXES, FREE, Condition, Domain, potential
 from ..errors import SplatopError, unknown_name
 from ..shapes import Shape
 from .expression import Expression
@@ -21,7 +22,7 @@ from .questions import is_complex, split
 from .tokens import MAX_LENGTH, Source, Token
 from .values import constant_value
 
-PERIODIC, NORMAL, OPEN, EVERYWHERE = "periodic", "dn", "free", "all"
+PERIODIC, NORMAL, OPEN, EVERYWHERE, INVERSE = "periodic", "dn", "free", "all", "invlap"
 WHAT = "a boundary"
 
 Conditions = dict[tuple[str, str], Condition]
@@ -158,12 +159,15 @@ class _Reader:
         if first.text == OPEN and after.text != "=":
             self.free(sides, item)
             return
-        kind, name, equals = "value", first, after
-        if first.text == NORMAL and after.text == "(":
-            inside = [token.text for token in item[2:5]]
-            if len(inside) < 3 or inside[1:] != [")", "="]:
-                raise self.error("expected dn(field) = value", first)
-            kind, name, equals = "slope", item[2], item[4]
+        around = [word for word in (NORMAL, INVERSE) if self.wraps(item, word)]
+        name, equals = first, after
+        if around:
+            inside = [token.text for token in item[2 * len(around) :]]
+            if inside[1 : len(around) + 2] != [")"] * len(around) + ["="]:
+                shown = {NORMAL: "dn(field) = value", INVERSE: "invlap(field) = value"}[around[0]]
+                raise self.error(f"expected {shown}", first)
+            name, equals = item[2 * len(around)], item[3 * len(around) + 1]
+        kind = "slope" if NORMAL in around else "value"
         if equals.text == ":":
             raise self.error("expected sides separated by ';', as in 'x: u = 0; y: u = 1'", first)
         if name.kind != "name" or equals.text != "=":
@@ -176,7 +180,14 @@ class _Reader:
         values = self.values(name.text, tokens, sides)
         for side in sides:
             for field, value in values.items():
-                self.say(side, field, Condition(kind, value), name)
+                what = potential(field) if INVERSE in around else field
+                self.say(side, what, Condition(kind, value), name)
+
+    def wraps(self, item: list[Token], word: str) -> bool:
+        """Whether `dn(` or `invlap(` stands before the field's name."""
+        texts = [token.text for token in item[:4]]
+        begins = texts[2:4] if word == INVERSE and texts[:2] == [NORMAL, "("] else texts[:2]
+        return begins == [word, "("]
 
     def periodic(self, place: Token, sides: tuple[str, ...], word: Token) -> None:
         if self.shape is not None:
@@ -228,7 +239,7 @@ class _Reader:
                 f"expected one condition for {field} at {side}, got a second: leave one out", token
             )
         self.said.add((side, field))
-        if field in self.fields:
+        if field in (*self.fields, *map(potential, self.fields)):
             self.conditions[side, field] = condition
 
     # --- values ---

@@ -15,6 +15,7 @@ from jaxtyping import Array, Float
 from ..derivative import Derivative, gradient, laplacian
 from ..errors import SplatopError
 from ..jets import Jet
+from ..spaces import resampled_between
 from ..spectral import Field, resample
 from ..stepper import Coefficients
 
@@ -42,6 +43,11 @@ class Term(eqx.Module):
     def inner_coefficients(self) -> tuple[str, ...]:
         """Coefficients that the parts themselves depend on."""
         return ()
+
+    @property
+    def learned_parameters(self) -> int:
+        """Numbers in it that were learned from data."""
+        return 0
 
     @property
     def uses_time(self) -> bool:
@@ -76,11 +82,14 @@ class Advection(Term):
     The direction w is the vector of ones (the paper's `v 1`), a constant vector, or a velocity
     field `(d, *M)` sampled on a uniform grid of the box, from its first point on. A velocity that
     varies in space carries what it multiplies out of a filter's band as another field would.
+    Between walls and on shapes, `layout` says where its samples lie along each axis of the box:
+    "ends", "cells", or "left" where it is periodic.
     """
 
     velocity: Float[Array, "d *M"] | None = None
     coefficient: str | None = eqx.field(static=True, default="v")
     name: str = eqx.field(static=True, default="advection")
+    layout: tuple[str, ...] = eqx.field(static=True, default=(), converter=tuple)
 
     degree: float = eqx.field(static=True, init=False)
 
@@ -101,12 +110,10 @@ class Advection(Term):
                 f"for a {jet.dims}D field, got {w.shape}"
             )
         if w.ndim > 1:
-            if jet.fractions is not None:
-                raise SplatopError(
-                    "expected a velocity in coordinates between walls, got samples of it: write "
-                    "the term as text, as in -U*y*(1 - y)*dx(u)"
-                )
-            w = resample(w, jet.grid.points)
+            if jet.fractions is None:
+                w = resample(w, jet.grid.points)
+            else:
+                w = resampled_between(w, self.layout, jet.fractions, scattered=jet.scattered)
         return tuple(-w[axis] * slope for axis, slope in enumerate(slopes))
 
 

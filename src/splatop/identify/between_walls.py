@@ -5,7 +5,9 @@ time and integrated by parts, no frame is differentiated. Harmonics that noise h
 """
 
 from collections.abc import Mapping, Sequence
+from functools import partial
 
+import equinox as eqx
 import jax
 import jax.numpy as jnp
 import numpy as np
@@ -14,7 +16,7 @@ from ..data import Trajectories
 from ..equation import Equation
 from ..errors import SplatopError
 from ..stepper import TIME
-from ..walls import check_conditions
+from ..walls import Galerkin, check_conditions
 from .diagnose import UNRESOLVED, unresolved_text
 from .harmonics import Harmonics, times_of
 from .noise import VISIBLE
@@ -150,9 +152,8 @@ class _Rows:
         ]
         return jnp.stack(parts, axis=1)
 
-    def _rest(self, numbers, coefficients) -> jax.Array:
+    def _rest(self, scheme: Galerkin, numbers, coefficients) -> jax.Array:
         """What the equation leaves, `(rows, harmonics)`, of the numbers of all frames."""
-        scheme = self.held.scheme
         fixed = None if scheme.moving else scheme.lifted(coefficients)
 
         def rate(at):
@@ -200,10 +201,15 @@ def _solve(
     names, held = tuple(unknown), rows.held
     noisy = held.relative_noise > _CLEAN and not held.unresolved
 
-    def left(x, numbers):
-        return rows._rest(numbers, {**known, **dict(zip(names, x, strict=True))})
+    @eqx.filter_jit
+    def both(scheme, x, numbers):
+        def left(x):
+            return rows._rest(scheme, numbers, {**known, **dict(zip(names, x, strict=True))})
 
-    evaluate = jax.jit(lambda x, numbers: (left(x, numbers), jax.jacfwd(left)(x, numbers)))
+        return left(x), jax.jacfwd(left)(x)
+
+    # The matrices of a shape are arguments: as constants they take minutes to compile.
+    evaluate = partial(both, held.scheme)
     start = np.array([float(unknown[name]) for name in names])
     x, _, _, settled = _search(evaluate, names, held.numbers, rows.weight, start)
     bias, drawn = 0.0, []

@@ -15,6 +15,8 @@ from ..errors import SplatopError
 from ..numerics import build_encoder, build_physics
 from ..operators import BASELINES, FNO, Conditioning, Convolutions, baseline
 from ..operators.harmonic import HarmonicOperator
+from ..operators.on_box import OnBox, sides_for
+from ..points import Points
 from ..spectral import Field
 from ..stepper import Stepper
 from ..surrogate import Inputs, ScaledOperator, Surrogate
@@ -57,7 +59,9 @@ def build_model(
                 f"expected an FNO for coefficients or intervals that vary, got '{spec.kind}': "
                 "only the FNO can be conditioned"
             )
-        if spec.kind == "fno" and not spec.tenfold:
+        if spec.domain is not None and spec.domain.shape is not None:
+            network = _on_box(spec, key)
+        elif spec.kind == "fno" and not spec.tenfold:
             network = _fno(spec, key, zero_projection=False)
         else:
             network = baseline(
@@ -131,6 +135,23 @@ def _convolutions(spec: ModelSpec, key: PRNGKeyArray) -> Convolutions:
     )
 
 
+def _on_box(spec: ModelSpec, key: PRNGKeyArray) -> OnBox:
+    """A baseline on a shape: on the box around it, with a mask."""
+    domain, layout = spec.domain, spec.layout
+    assert domain is not None
+    assert isinstance(layout, Points)
+    channels = len(spec.fields) + len(spec.inputs) + 1
+    sides = sides_for(domain, layout)
+    if spec.kind == "fno" and not spec.tenfold:
+        network = _box_fno(spec, channels, key, zero_projection=False)
+    else:
+        how = {"key": key, "tenfold": spec.tenfold, "walls": True}
+        network = baseline(spec.kind, spec.dims, channels, **how)
+    # The FNO takes the box for periodic: an eighth of it lies between its two ends.
+    padding = max(sides) // 8 if spec.kind == "fno" else 0
+    return OnBox(network, domain, layout, sides, padding)
+
+
 def _fno(spec: ModelSpec, key: PRNGKeyArray, *, zero_projection: bool) -> FNO | HarmonicOperator:
     if spec.domain is not None:
         return HarmonicOperator(
@@ -145,9 +166,14 @@ def _fno(spec: ModelSpec, key: PRNGKeyArray, *, zero_projection: bool) -> FNO | 
             key=key,
             zero_projection=zero_projection,
         )
+    channels = len(spec.fields) + len(spec.inputs)
+    return _box_fno(spec, channels, key, zero_projection=zero_projection)
+
+
+def _box_fno(spec: ModelSpec, channels: int, key: PRNGKeyArray, *, zero_projection: bool) -> FNO:
     return FNO(
         spec.dims,
-        len(spec.fields) + len(spec.inputs),
+        channels,
         hidden=spec.hidden,
         modes=spec.modes,
         blocks=spec.blocks,

@@ -8,8 +8,12 @@ from .pieces import Place
 from .primitives import Box, Outline
 from .shape import Shape
 
-# Cells over which the steps of a mask are smoothed (σ), and between corners of the contour.
-SMOOTHING, CORNERS = 1.0, 2.0
+# σ over which the steps of a mask are smoothed, in cells, for a region as narrow as one cell: it
+# grows like the root of the narrowest region's width. Steps are then averaged over more cells of a
+# finer grid, and yet over a smaller part of the region.
+SMOOTHING = 0.4
+# Cells between corners of the contour.
+CORNERS = 2.0
 # A region of fewer cells is a speck.
 _LEAST_CELLS = 16
 _MARGIN = 6
@@ -21,7 +25,6 @@ def shape_of_mask(mask: np.ndarray, first: Place, spacing: Place, low: Place, hi
     `first` is the place of the first point. Where the mask reaches the box's side, that is the
     edge; elsewhere it runs between the points that are inside and those that are not.
     """
-    from scipy.ndimage import gaussian_filter
     from skimage.measure import find_contours
 
     if mask.all():
@@ -30,7 +33,7 @@ def shape_of_mask(mask: np.ndarray, first: Place, spacing: Place, low: Place, hi
         raise SplatopError("expected a mask with points inside, got none: is it upside down?")
     # The mask goes on beyond the box, so that its contour crosses the box's sides squarely.
     wide = np.pad(mask.astype(float), _MARGIN, mode="edge")
-    smooth = np.pad(gaussian_filter(wide, SMOOTHING), 1)
+    smooth = np.pad(_smoothed(wide, SMOOTHING * np.sqrt(_narrowest(wide > 0.5))), 1)
     rings = []
     for contour in find_contours(smooth, 0.5):
         ring = _resampled(contour[:-1])
@@ -47,6 +50,30 @@ def shape_of_mask(mask: np.ndarray, first: Place, spacing: Place, low: Place, hi
         )
     names = tuple((f"mask{k}",) * len(ring) for k, ring in enumerate(rings, start=1))
     return Intersection(Outline(tuple(rings), names, exact=False), Box(low, high))
+
+
+def _smoothed(mask: np.ndarray, width: float) -> np.ndarray:
+    """By a kernel without second moment: one with it, as a Gaussian, moves a curved edge inwards by
+    σ²/2R."""
+    from scipy.ndimage import gaussian_filter
+
+    return 2 * gaussian_filter(mask, width) - gaussian_filter(mask, np.sqrt(2) * width)
+
+
+def _narrowest(mask: np.ndarray) -> float:
+    """Cells across the narrowest region inside or outside: twice its area over its edge."""
+    from scipy.ndimage import binary_erosion, label
+
+    widths = []
+    for kind in (mask, ~mask):
+        regions, count = label(kind)  # type: ignore[misc]
+        for number in range(1, count + 1):
+            region = regions == number
+            area = int(region.sum())
+            if area >= _LEAST_CELLS:
+                edge = area - int(binary_erosion(region, border_value=1).sum())
+                widths.append(2 * area / max(edge, 1))
+    return max(min(widths, default=1.0), 2.0)
 
 
 def _resampled(ring: np.ndarray) -> np.ndarray:

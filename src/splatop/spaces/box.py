@@ -1,6 +1,7 @@
 """The smooth fields on a box that obey its conditions: products of one basis for each axis."""
 
 from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import replace
 from functools import lru_cache
 from typing import Any
 
@@ -9,17 +10,17 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Float
 
-from ..derivative import Derivative, laplacian
+from ..derivative import Derivative, value
 from ..domain import AXES, Domain
 from ..errors import SplatopError
 from ..grid import Grid
 from ..points import Layout, Points
 from .axis import AxisBasis, ring, walls
 from .chebyshev import chebyshev
+from .potentials import inverse_numbers, inverse_rates
+from .samples import Fractions, Sampling, by_axis
 
 Coefficients = Float[Array, "C *R"]
-# Where the points of a grid lie along each axis, as fractions of it.
-Fractions = tuple[np.ndarray, ...]
 # The least singular value of a fit that counts, relative to the largest: what samples between the
 # anchors do not determine stays small instead of being noise blown up.
 _RCOND = 1e-6
@@ -65,7 +66,7 @@ class BoxSpace(eqx.Module):
     def sampled(self, points: tuple[int, ...], layout: Layout) -> Fractions:
         """Where the samples of a state lie along each axis."""
         if isinstance(layout, Points):
-            raise SplatopError("expected a state on a grid for a box, got scattered points")
+            return by_axis(layout)  # which refuses them
         for name, n, least in zip(AXES, points, self.sizes, strict=False):
             if n < least:
                 raise SplatopError(
@@ -122,18 +123,19 @@ class BoxSpace(eqx.Module):
             total = total + factor
         return np.broadcast_to(total, (len(self.fields), *self.shape))
 
-    def fit(self, u: Float[Array, "C *N"], along: Fractions) -> Coefficients:
+    def fit(self, u: Float[Array, "C *N"], along: Sampling) -> Coefficients:
         """The numbers whose field is closest to samples of a field with homogeneous conditions."""
-        return self._each_axis(u, [self._fit(axis, x) for axis, x in enumerate(along)])
+        return self._each_axis(u, [self._fit(axis, x) for axis, x in enumerate(by_axis(along))])
 
-    def evaluate(self, c: Coefficients, along: Fractions) -> Float[Array, "C *N"]:
+    def evaluate(self, c: Coefficients, along: Sampling) -> Float[Array, "C *N"]:
         """The field at the points of a grid."""
-        return self._each_axis(c, [self._matrix(axis, x, 0) for axis, x in enumerate(along)])
+        matrices = [self._matrix(axis, x, 0) for axis, x in enumerate(by_axis(along))]
+        return self._each_axis(c, matrices)
 
-    def gain(self, along: Fractions) -> np.ndarray:
+    def gain(self, along: Sampling) -> np.ndarray:
         """Variance of each number from samples of unit variance, `(C, *r)`."""
         total: Any = 1.0
-        for axis, x in enumerate(along):
+        for axis, x in enumerate(by_axis(along)):
             fit = self._fit(axis, x)
             squares = np.sum(np.broadcast_to(fit, (len(self.fields), *fit.shape[-2:])) ** 2, -1)
             place = [len(squares), *(1,) * self.dims]
@@ -178,22 +180,33 @@ class BoxSpace(eqx.Module):
                 partial[key] = _contract(matrix, along(inverse, index[:-1]), axis + 1)
             return partial[key]
 
+        def at_points(d: Derivative) -> Array:
+            parts = (weight * along(d.inverse_laplacians, index) for index, weight in d.terms)
+            return sum(parts, start=jnp.zeros((), c.dtype))
+
+        walled = not self.domain.all_periodic
         return {
-            d: sum(
-                (weight * along(d.inverse_laplacians, index) for index, weight in d.terms),
-                start=jnp.zeros((), c.dtype),
-            )
-            for d in self._checked(wanted)
+            d: self.potential(at_points(value(self.dims)), d)
+            if d.inverse_laplacians and walled
+            else at_points(d)
+            for d in wanted
         }
 
     def _inverted(self, c: Coefficients, times: int) -> Coefficients:
         """The numbers of `Δ^-times` of a field around a periodic box, without its mean."""
-        if not times:
-            return c
-        rates = self.diagonal(laplacian(self.dims))
-        assert rates is not None  # around rings it always is one
-        inverse = np.where(rates == 0, 0.0, 1 / np.where(rates == 0, 1.0, rates))
-        return c * jnp.asarray(inverse**times, c.dtype)
+        return c * jnp.asarray(inverse_rates(self, times), c.dtype) if times else c
+
+    def potential(self, values: Float[Array, "C *Q"], wanted: Derivative) -> Float[Array, "C *Q"]:
+        """A derivative of the inverse Laplacian of values at the working points, which is 0, or
+        flat, at the edges where it has a condition. It has no mean where nothing sets one."""
+        space = self.of_potentials
+        numbers = inverse_numbers(space, values, wanted.inverse_laplacians)
+        return space.derivatives(numbers, [wanted.forward])[wanted.forward]
+
+    @property
+    def of_potentials(self) -> "BoxSpace":
+        """The space of the fields' inverse Laplacians."""
+        return replace(self, domain=self.domain.of_potentials(self.fields))
 
     def project(self, values: Float[Array, "C *Q"]) -> Coefficients:
         """Values at the working points onto the space, in L²."""
@@ -217,13 +230,16 @@ class BoxSpace(eqx.Module):
 
         return lift(self, edges)
 
-    def lift_evaluate(self, lifted: Array, along: Fractions) -> Float[Array, "C *N"]:
+    def lift_evaluate(self, lifted: Array, along: Sampling) -> Float[Array, "C *N"]:
         return self._unconstrained.evaluate(lifted, along)
 
     def lift_derivatives(
         self, lifted: Array, wanted: Iterable[Derivative]
     ) -> dict[Derivative, Float[Array, "C *Q"]]:
-        return self._unconstrained.derivatives(lifted, wanted)
+        wanted, itself = tuple(wanted), value(self.dims)
+        plain = {itself, *(d for d in wanted if not d.inverse_laplacians)}
+        found = self._unconstrained.derivatives(lifted, plain)
+        return {d: found[d] if d in found else self.potential(found[itself], d) for d in wanted}
 
     @property
     def _unconstrained(self) -> "BoxSpace":
@@ -234,17 +250,6 @@ class BoxSpace(eqx.Module):
     def fractions(self) -> Fractions:
         """Where the working points lie along each axis."""
         return tuple(self._points(axis) for axis in range(self.dims))
-
-    def _checked(self, wanted: Iterable[Derivative]) -> tuple[Derivative, ...]:
-        wanted = tuple(wanted)
-        for derivative in wanted:
-            if derivative.inverse_laplacians and not self.domain.all_periodic:
-                raise SplatopError(
-                    "an inverse Laplacian (invlap) needs conditions of its own at the edges, which "
-                    "a box with walls does not have: write the equation with the field that invlap "
-                    "would give as a field of its own"
-                )
-        return wanted
 
     def _each_axis(self, values: Array, matrices: Sequence[np.ndarray]) -> Array:
         for axis, matrix in enumerate(matrices, start=1):

@@ -1,7 +1,6 @@
 """The smooth fields on a shape that obey its conditions: one dense space of Gaussians."""
 
-from collections.abc import Iterable, Mapping
-from functools import lru_cache
+from collections.abc import Callable, Iterable, Mapping
 from typing import Any
 
 import equinox as eqx
@@ -10,19 +9,19 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Float
 
-from ..derivative import Derivative, laplacian, value
+from ..derivative import Derivative, value
 from ..domain import Domain
 from ..errors import SplatopError
 from ..points import Layout, Points
 from ..precomputed import Precomputed
 from ..shapes import Quadrature
 from .kept import shape_basis_of
+from .samples import Sampling, at_points
 from .shape_basis import Kinds, ShapeBasis, edge_points, spacing_of, working_nodes
 from .shape_lift import check_lift, lifting
+from .shape_rows import fitting, laplacian_power, rows_of, stacked
 
 Coefficients = Float[Array, "C R"]
-# The least singular value of a fit that counts, relative to the largest, as on a box.
-_RCOND = 1e-6
 
 
 class ShapeSpace(eqx.Module):
@@ -113,7 +112,7 @@ class ShapeSpace(eqx.Module):
         """What the operator multiplies each number by, `(C, r)`; None if it mixes them."""
         if derivative.inverse_laplacians:
             return None
-        power = _laplacian_power(derivative)
+        power = laplacian_power(derivative)
         if power is None:
             return None
         order, weight = power
@@ -137,11 +136,11 @@ class ShapeSpace(eqx.Module):
             )
         return layout
 
-    def fit(self, u: Float[Array, "C P"], at: Points) -> Coefficients:
+    def fit(self, u: Float[Array, "C P"], at: Sampling) -> Coefficients:
         """The numbers whose field is closest to samples of a field with homogeneous conditions."""
         return _apply(self._table("fit", at, self.fit_matrix), u)
 
-    def evaluate(self, c: Coefficients, at: Points) -> Float[Array, "C P"]:
+    def evaluate(self, c: Coefficients, at: Sampling) -> Float[Array, "C P"]:
         """The field at points."""
         return _apply(self._table("evaluate", at, self.sample_matrix), c)
 
@@ -149,9 +148,9 @@ class ShapeSpace(eqx.Module):
         """The functions at points: `(P, r)`, or `(C, P, r)` where fields differ."""
         return self._matrix(at.places, value(2))
 
-    def gain(self, at: Points) -> np.ndarray:
+    def gain(self, at: Sampling) -> np.ndarray:
         """Variance of each number from samples of unit variance, `(C, r)`."""
-        fit = self.fit_matrix(at)
+        fit = self.fit_matrix(at_points(at))
         return np.broadcast_to(np.sum(fit**2, axis=-1), (len(self.fields), *self.shape))
 
     def at(
@@ -164,19 +163,26 @@ class ShapeSpace(eqx.Module):
         self, c: Coefficients, wanted: Iterable[Derivative]
     ) -> dict[Derivative, Float[Array, "C Q"]]:
         """Derivatives of the field at the working points."""
-        return {d: _apply(self._at_nodes("d", d, self._matrix), c) for d in _checked(wanted)}
+        return {d: _apply(self._at_nodes("d", d, self._matrix), c) for d in wanted}
 
     def project(self, values: Float[Array, "C Q"]) -> Coefficients:
         """Values at the working points onto the space, in L²."""
         assert self.tables is not None
         return _apply(self.tables["project"].astype(values.dtype), values)
 
+    @property
+    def of_potentials(self) -> "ShapeSpace":
+        """The space of the fields' inverse Laplacians."""
+        domain = self.domain.of_potentials(self.fields)
+        return ShapeSpace(domain, self.fields, self.sizes)
+
     def linear(self, derivative: Derivative) -> Array | None:
         """How it acts on the numbers of fields that share their conditions, `(r, r)`."""
         if len(set(self._kinds)) > 1 or derivative not in self.wanted:
             return None
         assert self.tables is not None
-        return self.tables[f"m{self.wanted.index(derivative)}"]
+        found = self.tables[f"m{self.wanted.index(derivative)}"]
+        return found if found.ndim == 2 else None
 
     # --- what is set at the edges --------------------------------------------------------------
 
@@ -205,17 +211,16 @@ class ShapeSpace(eqx.Module):
             check_lift(self._plain, self.sizes, kinds, name, row)
         return np.stack(rows)
 
-    def lift_evaluate(self, lifted: Float[Array, "C E"], at: Points) -> Float[Array, "C P"]:
-        make = lambda at: self._lift_matrix(at.places, value(2))  # noqa: E731
+    def lift_evaluate(self, lifted: Float[Array, "C E"], at: Sampling) -> Float[Array, "C P"]:
+        def make(at: Points) -> np.ndarray:
+            return self._lift_matrix(at.places, value(2))
+
         return _apply(self._table("lift", at, make), lifted)
 
     def lift_derivatives(
         self, lifted: Float[Array, "C E"], wanted: Iterable[Derivative]
     ) -> dict[Derivative, Float[Array, "C Q"]]:
-        return {
-            d: _apply(self._at_nodes("lift_d", d, self._lift_matrix), lifted)
-            for d in _checked(wanted)
-        }
+        return {d: _apply(self._at_nodes("lift_d", d, self._lift_matrix), lifted) for d in wanted}
 
     @property
     def _edges(self) -> tuple[tuple[str, ...], np.ndarray, np.ndarray]:
@@ -229,9 +234,13 @@ class ShapeSpace(eqx.Module):
     def _lift_matrix(self, places: np.ndarray, derivative: Derivative) -> np.ndarray:
         """From what is set at the edges to a derivative of the field that takes it."""
         free = shape_basis_of(self._plain, self.sizes, ())
-        rows = free.evaluate(places, derivative)
-        lifts = {k: rows @ lifting(self._plain, self.sizes, k) for k in set(self._kinds)}
-        return _stacked(lifts, self._kinds)
+        return self._per_field(
+            derivative,
+            lambda own, inverse: (
+                rows_of(free, inverse, self.nodes, places, derivative)
+                @ lifting(self._plain, self.sizes, own)
+            ),
+        )
 
     # --- matrices ------------------------------------------------------------------------------
 
@@ -242,7 +251,28 @@ class ShapeSpace(eqx.Module):
     def _matrix(self, places: np.ndarray, derivative: Derivative) -> np.ndarray:
         """Derivatives of the functions at places: `(Q, r)`, or `(C, Q, r)` where fields differ."""
         found = dict(zip(self._kinds, self.bases, strict=True))
-        return _stacked({k: b.evaluate(places, derivative) for k, b in found.items()}, self._kinds)
+        return self._per_field(
+            derivative,
+            lambda own, inverse: rows_of(found[own], inverse, self.nodes, places, derivative),
+        )
+
+    def _per_field(
+        self, derivative: Derivative, make: Callable[[Kinds, ShapeBasis | None], np.ndarray]
+    ) -> np.ndarray:
+        """What is made from the conditions of each field, and from the functions that its inverse
+        Laplacian is made of where the derivative has one."""
+        inverses: list[Kinds] = [()] * len(self.fields)
+        if derivative.inverse_laplacians:
+            domain = self.domain.of_potentials(self.fields)
+            inverses = [_kinds(domain, name) for name in self.fields]
+        order = tuple(zip(self._kinds, inverses, strict=True))
+        rows = {
+            (own, inverse): make(
+                own, shape_basis_of(self._plain, self.sizes, inverse) if inverse else None
+            )
+            for own, inverse in set(order)
+        }
+        return stacked(rows, order)
 
     def fit_matrix(self, at: Points) -> np.ndarray:
         """Least squares from samples: `(r, P)`, or `(C, r, P)`."""
@@ -254,7 +284,7 @@ class ShapeSpace(eqx.Module):
                 f"{' x '.join(map(str, self.sizes))} anchors on the shape, got {len(at.places)}: "
                 "take fewer anchors (--set anchors=..., anchors= in Python), or more points"
             )
-        return _fitting(self._plain, self.sizes, self._kinds, at)
+        return fitting(self._plain, self.sizes, self._kinds, at)
 
     def _host_tables(self) -> dict[str, np.ndarray]:
         nodes, found = self.nodes, {}
@@ -280,10 +310,10 @@ class ShapeSpace(eqx.Module):
                 found["lift"] = self._lift_matrix(self.sampling.places, value(2))
         return found
 
-    def _table(self, name: str, at: Points, make: Any) -> Any:
+    def _table(self, name: str, at: Sampling, make: Callable[[Points], np.ndarray]) -> Any:
         if at == self.sampling and self.tables is not None and name in self.tables:
             return self.tables[name]
-        return make(at)
+        return make(at_points(at))
 
     def _at_nodes(self, kind: str, derivative: Derivative, make: Any) -> Any:
         if derivative in self.wanted and self.tables is not None:
@@ -303,48 +333,3 @@ def _apply(matrix: Any, values: Array) -> Array:
 
 def _kinds(domain: Domain, name: str) -> Kinds:
     return tuple((side, domain.at(side, name).kind) for side in domain.sides)
-
-
-def _checked(wanted: Iterable[Derivative]) -> tuple[Derivative, ...]:
-    wanted = tuple(wanted)
-    if any(derivative.inverse_laplacians for derivative in wanted):
-        raise SplatopError(
-            "an inverse Laplacian (invlap) needs conditions of its own at the edges, which a shape "
-            "does not have: write the equation with the field that invlap would give as a field "
-            "of its own"
-        )
-    return wanted
-
-
-def _laplacian_power(derivative: Derivative) -> tuple[int, float] | None:
-    """The power of the Laplacian and the factor that a derivative is; None if it is none."""
-    terms = dict(derivative.terms)
-    if set(terms) == {(0, 0)}:
-        return 0, float(terms[0, 0])
-    for weight, power in ((terms.get((2, 0)), 1), (terms.get((4, 0)), 2)):
-        if weight is None:
-            continue
-        one = dict(laplacian(2).terms)
-        wanted = one if power == 1 else {(4, 0): 1.0, (2, 2): 2.0, (0, 4): 1.0}
-        if terms == {index: weight * factor for index, factor in wanted.items()}:
-            return power, float(weight)
-    return None
-
-
-def _stacked(rows: Mapping[Kinds, np.ndarray], order: tuple[Kinds, ...]) -> np.ndarray:
-    """One matrix if all fields share it, else one for each, padded to the same width."""
-    if len(rows) == 1:
-        return rows[order[0]]
-    width = max(one.shape[-1] for one in rows.values())
-    return np.stack([np.pad(rows[k], ((0, 0), (0, width - rows[k].shape[-1]))) for k in order])
-
-
-@lru_cache(maxsize=16)
-def _fitting(
-    domain: Domain, sizes: tuple[int, ...], kinds: tuple[Kinds, ...], at: Points
-) -> np.ndarray:
-    found = {}
-    for one in set(kinds):
-        rows = shape_basis_of(domain, sizes, one).evaluate(at.places, value(2))
-        found[one] = np.linalg.pinv(rows, rcond=_RCOND).T
-    return np.swapaxes(_stacked(found, kinds), -1, -2)

@@ -1,13 +1,19 @@
-"""The smoothest field on a shape that takes what is set at its edges: what a lift is on a box."""
+"""A smooth field on a shape that takes what is set at its edges: what a lift is on a box.
+
+It is the harmonic one, whose Laplacian is 0 but for rounding, wherever every edge sets something:
+what diffusion settles to. Any other would have its Laplacian at the working points taken back by
+the functions that obey the conditions, which the points integrate to a part in a thousand only.
+"""
 
 from functools import lru_cache
 
 import numpy as np
 
+from ..derivative import laplacian, value
 from ..domain import Domain
 from ..errors import SplatopError
 from .kept import shape_basis_of
-from .shape_basis import Kinds, ShapeBasis, edge_points, edge_rows, spacing_of
+from .shape_basis import Kinds, ShapeBasis, edge_points, edge_rows, fine_nodes, spacing_of
 
 # What edges set may contradict itself, where two of them meet, by this share of its size.
 _CONTRADICTION = 1e-4
@@ -19,8 +25,8 @@ _SMOOTH, _FLAT = 2, 1e-3
 
 @lru_cache(maxsize=32)
 def lifting(domain: Domain, sizes: tuple[int, ...], kinds: Kinds) -> np.ndarray:
-    """From what is set at all points of the edges to the smoothest field that takes it, in the
-    functions without conditions: `(r, E)`."""
+    """From what is set at all points of the edges to the field that takes it, in the functions
+    without conditions: `(r, E)`."""
     assert domain.shape is not None
     free, rows, unit, held = _edge_system(domain, sizes, kinds)
     # Smooth: functions of high energy are dear.
@@ -29,7 +35,24 @@ def lifting(domain: Domain, sizes: tuple[int, ...], kinds: Kinds) -> np.ndarray:
     solve = price[:, None] * np.linalg.pinv(rows * price, rcond=_RCOND)
     found = np.zeros((free.size, len(held)))
     found[:, held] = solve * unit
-    return found
+    return found - _bent(domain, sizes, kinds, free, found)
+
+
+def _bent(
+    domain: Domain, sizes: tuple[int, ...], kinds: Kinds, free: ShapeBasis, lifts: np.ndarray
+) -> np.ndarray:
+    """What has the Laplacian of lifts, and nothing at the edges. Where slopes alone are set, it
+    keeps the mean."""
+    assert domain.shape is not None
+    own = shape_basis_of(domain, sizes, kinds)
+    if own.laplacian is None:
+        return np.zeros_like(lifts)
+    nodes = fine_nodes(domain.shape, max(spacing_of(domain.lengths, sizes)))
+    weighted = nodes.weights[:, None] * own.evaluate(nodes.places, value(2))
+    curves = weighted.T @ (free.evaluate(nodes.places, laplacian(2)) @ lifts)
+    constant = np.abs(own.laplacian) < 1e-7 * np.abs(own.laplacian[-1])
+    numbers = curves / np.where(constant, np.inf, own.laplacian)[:, None]
+    return (free.evaluate(nodes.places, value(2)).T @ weighted) @ numbers
 
 
 def _edge_system(

@@ -9,6 +9,5 @@ from .resolution import resolved_frames as resolved_frames
 from .resolution import wall_space as wall_space
 from .shape_solver import random_starts as random_starts
 from .shape_solver import solve_on_shape as solve_on_shape
-from .shape_solver import starts_from as starts_from
 from .solver import random_state as random_state
 from .solver import solve_between_walls as solve_between_walls

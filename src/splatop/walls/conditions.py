@@ -1,6 +1,6 @@
 """Can an equation bear the conditions that are set at the edges, and does it have all it needs?"""
 
-from ..domain import AXES, Domain
+from ..domain import AXES, Domain, potential
 from ..equation import Equation
 from ..equation.edge_values import value_names
 from ..equation.expansion import expand
@@ -20,6 +20,7 @@ def check_conditions(equation: Equation, domain: Domain) -> None:
                     f"expected numbers, coordinates along the side or coefficients of the equation "
                     f"in '{side}: {condition.text(name)}', got {unknown}: write its number"
                 )
+    _check_potentials(equation, domain)
     if domain.shape is not None:
         _check_edges(equation, domain)
         return
@@ -46,6 +47,43 @@ def check_conditions(equation: Equation, domain: Domain) -> None:
                     f"no higher, got one at each: write '{AXES[axis]}0: free' or "
                     f"'{AXES[axis]}1: free' where it flows out"
                 )
+
+
+def _check_potentials(equation: Equation, domain: Domain) -> None:
+    """An inverse Laplacian needs a condition at each end, and has none where the equation has no
+    such term."""
+    used = _inverted(equation, domain.dims)
+    for name in used:
+        missing = [s for s in domain.sides if domain.at(s, potential(name)).kind == "free"]
+        if missing:
+            one = missing[0]
+            raise SplatopError(
+                f"expected a condition for {potential(name)} at each edge, because the equation "
+                f"has it, got none at {one}: write '{one}: {potential(name)} = 0' (a stream "
+                f"function at a wall that nothing passes) or '{one}: dn({potential(name)}) = 0'"
+            )
+    for (side, name), condition in domain.conditions.items():
+        known = (*equation.fields, *map(potential, used))
+        if name not in known and name.endswith(")"):
+            raise SplatopError(
+                f"expected conditions for {', '.join(known)}, which the equation has, got "
+                f"'{side}: {condition.text(name)}': leave it out"
+            )
+
+
+def _inverted(equation: Equation, dims: int) -> tuple[str, ...]:
+    """The fields whose inverse Laplacian an equation has."""
+    if not any(d.inverse_laplacians for d in equation.derivatives(dims)):
+        return ()
+    found: set[str] = set()
+    for term in equation.terms:
+        sides = expand(term, equation.fields, dims)
+        if sides is None:  # a term that does not say
+            return equation.fields
+        for side in sides:
+            derivatives = [a for a in atoms(side) if isinstance(a, FieldDerivative)]
+            found |= {a.field for a in derivatives if a.operator.inverse_laplacians}
+    return tuple(name for name in equation.fields if name in found)
 
 
 def _check_edges(equation: Equation, domain: Domain) -> None:
@@ -80,6 +118,7 @@ def own_order(equation: Equation, name: str, axis: int, dims: int) -> int | None
             return None
         for atom in atoms(sides[equation.fields.index(name)]):
             if isinstance(atom, FieldDerivative) and atom.field == name:
-                orders = [index[axis] for index, _ in atom.operator.terms]
+                inverse = 2 * atom.operator.inverse_laplacians
+                orders = [index[axis] - inverse for index, _ in atom.operator.terms]
                 highest = max(highest, *orders)
     return highest

@@ -10,7 +10,7 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Float
 
-from ..derivative import value
+from ..derivative import Derivative, laplacian, value
 from ..equation import Equation, Term
 from ..equation.edge_values import edge_values, moves
 from ..equation.equation import total as equation_total
@@ -19,7 +19,7 @@ from ..equation.values import time
 from ..errors import SplatopError
 from ..exponential import Tables, etdrk4_step, etdrk4_tables
 from ..jets import Jet
-from ..spaces import BoxSpace, Sampling, Space, unconstrained
+from ..spaces import BoxSpace, Sampling, Space, inverse_numbers, unconstrained
 from ..stepper import TIME, Coefficients, driven, inputs_at, later
 
 Numbers = Float[Array, "C *R"]
@@ -48,24 +48,13 @@ class Galerkin(eqx.Module):
     def lifted(self, coefficients: Coefficients) -> Lifted | None:
         """The field that takes what is set at the edges, in the unconstrained space; None if that
         is nothing but zeros."""
-        domain = self.space.domain
-        set_values = {
-            key: condition
-            for key, condition in domain.conditions.items()
-            if condition.kind != "free" and condition.value != 0.0
-        }
-        if not set_values:
-            return None
-        edges = {
-            (side, name): edge_values(condition, self.space.edge_coordinates(side), coefficients)
-            for (side, name), condition in set_values.items()
-        }
-        return jnp.asarray(self.space.lift(edges))
+        return _lifted(self.space, coefficients)
 
     @property
     def moving(self) -> bool:
         """Whether what is set at the edges changes in time."""
-        return any(moves(condition) for condition in self.space.domain.conditions.values())
+        held = self.space.domain.conditions.items()
+        return any(moves(condition) for (_, name), condition in held if name in self.space.fields)
 
     def drift(self, coefficients: Coefficients) -> Numbers:
         """The rate at which the lifted field itself changes, projected onto the space."""
@@ -126,6 +115,8 @@ class Galerkin(eqx.Module):
         if lifted is not None:
             added = space.lift_derivatives(lifted.astype(c.dtype), wanted)
             values = {d: values[d] + added[d] for d in wanted}
+        for d, added in self._lifted_potentials(wanted, coefficients or {}).items():
+            values[d] = values[d] + added.astype(c.dtype)
         names = self.equation.inputs
         if names and coefficients is not None:
             given = inputs_at(coefficients, names).astype(c.dtype)
@@ -182,6 +173,25 @@ class Galerkin(eqx.Module):
                 total = total + self.space.project(alone)
         return total - self.drift(coefficients).astype(c.dtype) if self.moving else total
 
+    def _lifted_potentials(self, wanted: list[Derivative], coefficients: Coefficients) -> Any:
+        """What derivatives of inverse Laplacians gain from what is set for them at the edges."""
+        asked = [d for d in wanted if d.inverse_laplacians]
+        if not asked or not self._sets_potentials:
+            return {}
+        space = self.space.of_potentials
+        lifted, second = _lifted(space, coefficients), laplacian(space.dims)
+        asked_of_lift = {second, *(d.forward for d in asked)}
+        field = space.lift_derivatives(lifted, asked_of_lift)
+        # What has the Laplacian of the lift, and nothing at the edges, is in it as well.
+        numbers = inverse_numbers(space, field[second])
+        inner = space.derivatives(numbers, {d.forward for d in asked})
+        return {d: field[d.forward] - inner[d.forward] for d in asked}
+
+    @property
+    def _sets_potentials(self) -> bool:
+        held, own = self.space.domain.conditions.items(), self.space.fields
+        return any(one.value != 0.0 for (_, name), one in held if name not in own)
+
     def diagonal(self, coefficients: Coefficients) -> Any:
         """The rates of the exact part, `(C, *R)`."""
         shape = (len(self.space.fields), *self.space.shape)
@@ -218,9 +228,21 @@ class Galerkin(eqx.Module):
     @property
     def _acts_on_numbers(self) -> bool:
         """Whether all linear parts are matrices that act on the numbers: no point is visited."""
+        if self._sets_potentials:
+            return False
         return bool(self.exact or self.mixing) and all(
             self.space.linear(part.operator) is not None for part in self.mixing + self.exact
         )
 
     def _is_diagonal(self, part: LinearPart) -> bool:
         return part.channel == part.source and self.space.diagonal(part.operator) is not None
+
+
+def _lifted(space: Space, coefficients: Coefficients) -> Any:
+    """A field that takes what is set at the edges for the fields of a space; None if only zeros."""
+    edges = {
+        (side, name): edge_values(condition, space.edge_coordinates(side), coefficients)
+        for (side, name), condition in space.domain.conditions.items()
+        if name in space.fields and condition.kind != "free" and condition.value != 0.0
+    }
+    return jnp.asarray(space.lift(edges)) if edges else None

@@ -15,9 +15,9 @@ from jaxtyping import Array, Float
 
 from ..domain import Domain
 from ..equation import Equation
-from ..errors import SplatopError
 from ..points import Points
-from ..spaces import Sampling
+from ..spaces import ShapeSpace
+from ..stepper import TIME, later
 from .converged import converged_frames
 from .galerkin import Galerkin
 from .on_shape import shape_anchors
@@ -40,39 +40,40 @@ def solve_on_shape(
     steps: int,
     anchors: int = ANCHORS,
     tolerance: float = 1e-7,
+    t0: float = 0.0,
 ) -> tuple[Float[np.ndarray, "B T C P"], float]:
-    """Trajectories from numbers of the space (`random_starts`, `starts_from`), all at once, and the
-    largest error of a frame: the difference between n and 2n substeps."""
+    """Trajectories from numbers of the space (`random_starts`), all at once, and the
+    largest error of a frame: the difference between n and 2n substeps. The time of `start` is
+    `t0`."""
     with jax.enable_x64(True):
         scheme = Galerkin(equation, wall_space(equation, domain, shape_anchors(domain, anchors)))
-        if equation.uses_time or scheme.moving:
-            raise SplatopError(
-                "expected no t in the equation or at the edges for the reference on a shape, got "
-                "one: solve on a box, or bring your own data"
-            )
-        lifted = scheme.lifted(coefficients)
+        lifted = scheme.lifted({**coefficients, TIME: t0})
         values = {name: jnp.asarray(float(value)) for name, value in coefficients.items()}
-        matrix = scheme.space.sample_matrix(at)  # type: ignore[union-attr]
-        background = 0.0
-        if lifted is not None:
-            where: Sampling = at
-            background = np.asarray(scheme.space.lift_evaluate(lifted, where))
+        space = scheme.space
+        assert isinstance(space, ShapeSpace)
+        matrix = space.sample_matrix(at)
         tables: dict[int, object] = {}
 
         def one_frame(c: Array, substeps: int) -> Array:
             if substeps not in tables:
                 tables[substeps] = scheme.tables(dt / substeps, coefficients)
+            now = {**values, TIME: jnp.asarray(t0 + (len(frames) - 1) * dt)}
             count = jnp.asarray(substeps)
-            return _advance(scheme, c, tables[substeps], values, lifted, count, dt / count)
+            return _advance(scheme, c, tables[substeps], now, lifted, count, dt / count)
 
-        def sampled(c: Array) -> np.ndarray:
-            return np.matmul(matrix, np.asarray(c)[..., None])[..., 0] + background
+        def sampled(c: Array, frame: int) -> np.ndarray:
+            own = np.matmul(matrix, np.asarray(c)[..., None])[..., 0]
+            if lifted is None:
+                return own
+            now = {**coefficients, TIME: t0 + frame * dt}
+            held = scheme.lifted(now) if scheme.moving else lifted
+            return own + np.asarray(space.lift_evaluate(jnp.asarray(held), at))
 
         c = jnp.asarray(start, jnp.float64)
-        frames, worst = [sampled(c)], 0.0
+        frames, worst = [sampled(c, 0)], 0.0
         states = converged_frames(c, one_frame, _relative, steps=steps, dt=dt, tolerance=tolerance)
-        for state, error in states:
-            frames.append(sampled(state))
+        for frame, (state, error) in enumerate(states, start=1):
+            frames.append(sampled(state, frame))
             worst = max(worst, error)
     return np.stack(frames, axis=1), worst
 
@@ -87,34 +88,19 @@ def random_starts(
     shape = (len(equation.fields), min(BAND, width))
     drawn = [np.asarray(jax.random.normal(key, shape, np.float32), float) for key in keys]
     padded = np.pad(np.stack(drawn), ((0, 0), (0, 0), (0, width - shape[1])))
-    nodes = space.nodes.places  # type: ignore[union-attr]
-    at = Points.of(nodes, lengths=domain.lengths, origin=domain.origin)
-    values = np.matmul(space.sample_matrix(at), padded[..., None])[..., 0]  # type: ignore[union-attr]
+    assert isinstance(space, ShapeSpace)
+    at = Points.of(space.nodes.places, lengths=domain.lengths, origin=domain.origin)
+    values = np.matmul(space.sample_matrix(at), padded[..., None])[..., 0]
     return padded / np.abs(values).max(axis=-1, keepdims=True)
-
-
-def starts_from(
-    equation: Equation,
-    coefficients: Mapping[str, float],
-    frames: Float[np.ndarray, "B C P"],
-    *,
-    domain: Domain,
-    at: Points,
-    anchors: int = ANCHORS,
-) -> Float[np.ndarray, "B C R"]:
-    """The numbers of states that are known at points."""
-    with jax.enable_x64(True):
-        scheme = Galerkin(equation, wall_space(equation, domain, shape_anchors(domain, anchors)))
-        lifted = scheme.lifted(coefficients)
-        enter = jax.vmap(lambda u: scheme.enter(u, at, lifted))
-        return np.asarray(enter(jnp.asarray(frames, jnp.float64)))
 
 
 @eqx.filter_jit
 def _advance(scheme: Galerkin, c, tables, coefficients, lifted, substeps, length):
-    def step(_, c):
+    def step(n, c):
+        now = later(coefficients, n * length)
+
         def one(own):
-            return scheme.exponential_step(own, tables, coefficients, lifted, length)
+            return scheme.exponential_step(own, tables, now, lifted, length)
 
         return jax.vmap(one)(c)
 
