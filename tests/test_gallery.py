@@ -12,7 +12,7 @@ SMALL = {
     "walls": ({"POINTS": 32, "STEPS": 20}, 0.02),
     "channel": ({"POINTS": 32, "STEPS": 20}, 0.02),
     "disk": ({"POINTS": 800, "STEPS": 20}, 0.01),
-    "cylinder": ({"STEPS": 8}, 0.05),
+    "cylinder": ({"STEPS": 8, "ANCHORS": 12}, 0.1),
     "sensors": ({"POINTS": 32, "SENSORS": 80, "AHEAD": 10}, 0.05),
     "placement": ({"SENSORS": 4}, 0.8),
     "term_found": ({"FRAMES": 120}, 0.02),
