@@ -297,3 +297,47 @@ def test_an_earlier_window_that_is_not_trusted_is_told_by_the_whole(linear):
     assert not said["trusted"]
     assert [one["trusted"] for one in said["windows"]] == [False, True]
     assert "a broken sensor" in said["warnings"][-1]
+
+
+@pytest.mark.slow
+def test_states_that_a_chaotic_equation_ends_in_are_expected_where_they_are_as_likely():
+    from splatop.assimilate.expected import _climate, choose_prior, with_steps
+    from splatop.assimilate.prior import draw, fit_smoothness, functions_at
+
+    length = 60.0
+    box = Setting({}, length, 64, 0.2)
+    dynamics = as_dynamics("dt(u) = -u*dx(u) - d2x(u) - d4x(u)", box)
+    dynamics = with_steps(dynamics, None, ())
+    late = _climate(dynamics, None)
+    where = (np.arange(12) + 0.3)[:, None] * length / 12
+    rows = functions_at(dynamics.space, where, 0)
+    for size, wanted in ((1.0, "ends in"), (0.05, "smooth field")):
+        values = np.concatenate([rows @ one[0] for one in size * draw(late, 6, seed=3)])
+        t = np.repeat(0.2 * np.arange(6), 12)
+        obs = Observations(t, np.tile(where, (6, 1)), "u", values, sigma=0.01 * size)
+        moments = np.repeat(np.arange(6), 12)
+        smooth = fit_smoothness(obs, moments, dynamics.space, as_likely=1.0)
+        chosen = choose_prior(None, dynamics, smooth, obs, moments, {})
+        assert wanted in chosen.source
+
+
+@pytest.mark.slow
+def test_an_equation_that_depends_on_time_is_taken_at_the_time_of_the_reports():
+    """`u = f(x - v t) + a sin(t)`, from t = 1 on."""
+    rng = np.random.default_rng(4)
+    t = 1.0 + np.repeat(np.arange(9) * DT, 10)
+    x = np.tile(rng.uniform(0, LENGTH, 10), 9)
+
+    def u(x, t):
+        return np.cos(2 * np.pi * (x - V * t) / LENGTH) + 0.5 * np.sin(t)
+
+    obs = Observations(t, x, "u", u(x, t) + 0.01 * rng.normal(size=len(x)), sigma=0.01)
+    found = assimilate(
+        obs, "dt(u) = -v*dx(u) + a*cos(t)", coefficients={"v": V, "a": 0.5}, spread="none", **BOX
+    )
+    window = found.window
+    grid = window.grid.coordinates()[0].ravel()
+    # 90 reports of noise 0.01 tell some ten numbers; taken from t = 0 on it would be off by 0.2.
+    assert window.mean[-1, 0] == pytest.approx(u(grid, window.times[-1]), abs=0.02)
+    assert found.trusted
+    assert set(found.coefficients) == {"v", "a"}

@@ -84,13 +84,16 @@ def test_uneven_grid(well):
         open_trajectories(well)
 
 
-@pytest.mark.parametrize("flag", ["WALL", "open"])
-def test_flags_that_are_no_condition_are_refused_with_words_to_give(tmp_path, flag):
+def test_walls_are_refused_with_words_to_give_and_open_ends_are_free(tmp_path):
     array, grid = states(2, 7)
-    write_well(tmp_path / "w.h5", array, grid, bc_type=flag)
-    said = f"says '{flag.lower()}' at x0 and '{flag.lower()}' at x1.*give --boundary \"x: free"
+    write_well(tmp_path / "w.h5", array, grid, bc_type="WALL")
+    said = "says 'wall' at x0 and 'wall' at x1.*give --boundary \"x: free"
     with pytest.raises(SplatopError, match=said):
         open_trajectories(tmp_path / "w.h5")
+    write_well(tmp_path / "o.h5", array, grid, bc_type="open")
+    with open_trajectories(tmp_path / "o.h5") as data:
+        assert data.domain.periodic == (False, False)
+        assert not data.domain.conditions
 
 
 def test_flags_of_other_words_are_refused(tmp_path):

@@ -275,9 +275,13 @@ def test_flags_of_the_well(tmp_path, solutions):
         "y_ring": (["y"], [], "PERIODIC", [0, len(axes["y"]) - 1], [0.0, 0.0]),
     }
     write_flags(tmp_path / "w.h5", frames, axes, flags)
+    with open_trajectories(tmp_path / "w.h5") as data:  # an open end is one that sets nothing
+        assert data.domain.describe(("u",)) == "x0: u = 0; x1: free(u); y: periodic"
+    flags["x_low"] = (["x"], [], "WALL", [0], [0.0])  # of no field: what holds is not said
+    write_flags(tmp_path / "w.h5", frames, axes, flags)
     said = (
-        "the file says 'wall' at x0 and 'open' at x1.*u is 0 at x0, u is flat at x1.*"
-        r'--boundary "x0: u = 0; x1: dn\(u\) = 0; y: periodic"'
+        "the file says 'wall' at x0 and 'open' at x1.*In the data u is 0 at x0: "
+        r'.*--boundary "x0: u = 0; x1: free\(u\); y: periodic"'
     )
     with pytest.raises(SplatopError, match=said):
         open_trajectories(tmp_path / "w.h5")
@@ -299,7 +303,7 @@ def test_values_that_walls_of_the_well_state_are_taken_and_checked(tmp_path, sol
         open_trajectories(tmp_path / "wrong.h5")
     inside = {"hole": (["x", "y"], [], "WALL", None, None)}
     write_flags(tmp_path / "hole.h5", *solutions["channel"], inside)
-    with pytest.raises(SplatopError, match="obstacles inside a box are not supported"):
+    with pytest.raises(SplatopError, match=r"an obstacle inside of the box.*--shape.*--mask"):
         open_trajectories(tmp_path / "hole.h5")
 
 

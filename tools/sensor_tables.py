@@ -108,6 +108,13 @@ def _others(draws: dict[str, list]) -> str:
             f"eleven frames, {_draws(own)}: state {_both(own, 'state')}, forecast of 50 frames "
             f"{_both(own, 'forecast')}, {_percent(own, 'covered')} within two standard deviations."
         )
+    own = draws.get("cylinder", [])
+    if own:
+        parts.append(
+            f"**A tracer around a cylinder** (a shape), 100 sensors, 1 % noise, eleven frames, "
+            f"{_draws(own)}: state {_both(own, 'state')}, forecast of ten frames "
+            f"{_both(own, 'forecast')}, {_percent(own, 'covered_state')} within two standard deviations."
+        )
     own = draws.get("placement", [])
     if own:
         parts.append(

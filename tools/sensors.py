@@ -113,7 +113,7 @@ def kuramoto_sivashinsky(draw: int) -> dict[str, Any]:
         sigma=sigma,
     )
     began = time.perf_counter()
-    found = assimilate(obs, KS, lengths=length, points=points, dt=dt, window=40, prior="climate")
+    found = assimilate(obs, KS, lengths=length, points=points, dt=dt, window=40)
     seconds = time.perf_counter() - began
     windows, one = [], found
     while one is not None:
@@ -159,6 +159,35 @@ def reaction_diffusion(draw: int) -> dict[str, Any]:
     return _scores(found, truth, time.perf_counter() - began)
 
 
+def cylinder(draw: int) -> dict[str, Any]:
+    """A tracer that flows around a cylinder, 100 sensors at random points of the shape."""
+    benchmark = get_benchmark("tracer_cylinder")
+    truth = _test(benchmark, draw, 2 * FRAMES)
+    rng = np.random.default_rng(draw)
+    places = benchmark.grid.places
+    where = rng.permutation(len(places))[:100]
+    obs = _reports(
+        truth, places[where], 0.01, rng, fields=benchmark.fields, dt=benchmark.dt, at=where
+    )
+    began = time.perf_counter()
+    found = assimilate(obs, "tracer_cylinder", points=48)
+    seconds = time.perf_counter() - began
+    scores = {}
+    for name, frame in (("first", 0), ("state", FRAMES), ("forecast", 2 * FRAMES)):
+        value, std = found.at(places, frame * benchmark.dt)
+        scores[name] = _relative(value, truth[frame, 0])
+        scores[f"covered_{name}"] = float(np.mean(np.abs(value - truth[frame, 0]) <= 2 * std))
+    return {
+        **scores,
+        "ratio": float(found.check.ratio),
+        "trusted": found.trusted,
+        "prior": found.prior.source,
+        "unknowns": found.forward.unknowns.size,
+        "reports": len(obs),
+        "seconds": seconds,
+    }
+
+
 def placement(draw: int) -> dict[str, Any]:
     """Twenty sensors of advection-diffusion in a channel: placed, and at random places."""
     benchmark = get_benchmark("advection_channel2d").with_points(48)
@@ -198,6 +227,7 @@ CASES: dict[str, Callable[[int], dict[str, Any]]] = {
     "burgers_missing": lambda draw: burgers(draw, missing=0.5),
     "burgers_moving": lambda draw: burgers(draw, moving=True),
     "reaction_diffusion": reaction_diffusion,
+    "cylinder": cylinder,
     "placement": placement,
     "burgers_later": lambda draw: burgers(draw, later=20),
 }

@@ -1,6 +1,7 @@
 """`fit`: trajectories and an equation in, a surrogate out."""
 
 import tempfile
+import warnings
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
@@ -8,6 +9,8 @@ from typing import Any
 
 import numpy as np
 
+from .assimilate import Observations
+from .assimilate.learn import from_sensors, refuse_with_sensors
 from .data import split
 from .data.held import as_trajectories, clock_unit
 from .discover.symmetry import symmetry_names
@@ -25,7 +28,7 @@ from .training.run_folder import CONFIG, HISTORY, read_json
 
 
 def fit(
-    data: Data,
+    data: Data | Observations,
     equation: str | Equation,
     *,
     coefficients: Mapping[str, Any] | None = None,
@@ -38,7 +41,8 @@ def fit(
     sampling: str | Sequence[str] | None = None,
     shape: str | None = None,
     mask: str | np.ndarray | None = None,
-    points: np.ndarray | None = None,
+    points: np.ndarray | Sequence[int] | int | None = None,
+    sensors: Mapping[str, Any] | None = None,
     drop_end: bool = False,
     t0: float | None = None,
     times: Sequence[float] | np.ndarray | None = None,
@@ -79,6 +83,10 @@ def fit(
     `boundary` what holds at its edges. For data on a grid `mask` may be an array of the grid's
     points that is True inside, or "nan".
 
+    Of `Observations`, what sensors reported, windows are analysed first, on a grid of `points` in
+    the box of `lengths`, with frames of `dt`; the surrogate then learns what the equation leaves.
+    `sensors` are other arguments of `assimilate`, such as {"unknown": {"D": 0.01}, "window": 20}.
+
     With `coarse=4` the surrogate computes on a quarter of the points along each axis, with
     `stride=4` one step of it is four frames long; states go in and come out on the data's own grid,
     or stay on the coarse one with `grid="coarse"`. With `refine` they hold a learned guess of what
@@ -92,6 +100,53 @@ def fit(
     of each; with 0 nothing is, and the report is about the training data and says so. The run is
     kept in the folder `out`, where an interrupted one is continued; without it, nowhere.
     """
+    if isinstance(data, Observations) or sensors is not None:
+        refuse_with_sensors(
+            fields=fields,
+            periodic=periodic,
+            mask=mask,
+            drop_end=drop_end or None,
+            t0=t0,
+            times=times,
+            inputs=inputs,
+        )
+        told = from_sensors(
+            data,
+            equation if isinstance(equation, Equation) else equation_text(equation, 1),
+            coefficients=coefficients,
+            lengths=lengths,
+            points=points,
+            dt=dt,
+            origin=origin,
+            boundary=boundary,
+            sampling=sampling,
+            shape=shape,
+            say=say,
+            **(sensors or {}),
+        )
+        fitted = fit(
+            told.trajectories,
+            equation,
+            coefficients=told.coefficients,
+            drop_terms=drop_terms,
+            symmetry=symmetry,
+            coarse=coarse,
+            stride=stride,
+            grid=grid,
+            refine=refine,
+            operator=operator,
+            encoder=encoder,
+            preset=preset,
+            settings=told.settings(settings),
+            hold_out=hold_out,
+            out=out,
+            report=report,
+            say=say,
+        )
+        doubt = told.judge(fitted.model, say)
+        if doubt is not None:
+            warnings.warn(doubt, stacklevel=2)
+        return fitted
     trajectories = as_trajectories(
         data,
         dt=dt,

@@ -48,6 +48,7 @@ def assimilate(
     dt: float | None = None,
     origin: Sequence[float] | float | None = None,
     boundary: str | None = None,
+    shape: str | None = None,
     sampling: Sequence[str] | str | None = None,
     begin: float | None = None,
     window: int | None = None,
@@ -68,7 +69,8 @@ def assimilate(
 
     `observations` are `Observations`, a pandas table, xarray, or a file of either. `model` is a
     model, the name of a shipped one, a run folder, or an equation as text; an equation needs
-    `lengths`, `points`, `dt` and its `coefficients`, and unless its box is periodic a `boundary`.
+    `lengths`, `points`, `dt` and its `coefficients`, and unless its box is periodic a `boundary`; a
+    `shape` may be cut out of the box, "box - disk(0.4, 0.5, 0.15)".
     `unknown` coefficients are estimated with the state, from the values given for them on.
 
     `window` frames are analysed at a time: by default all of up to 60, else 40. `prior` is a file
@@ -86,7 +88,7 @@ def assimilate(
     if window is not None and window < 1:
         raise SplatopError(f"expected at least one frame in a window, got {window}")
     errors = error_scale(model_error)
-    setting = Setting(coefficients, lengths, points, dt, origin, boundary, sampling)
+    setting = Setting(coefficients, lengths, points, dt, origin, boundary, sampling, shape)
     starts = dict(unknown) if isinstance(unknown, Mapping) else {}
     names = tuple(unknown)
     if starts:
@@ -114,8 +116,8 @@ def assimilate(
             without_lift(held, dynamics), moments, dynamics.space, as_likely=_AS_LIKELY
         )
     noise = {} if smooth is None else {n: max(s.noise, 1e-4 * s.spread) for n, s in smooth.items()}
-    shape = smooth_prior(smooth, dynamics.space) if smooth else None
-    dynamics = with_steps(dynamics, shape, names)
+    alike = smooth_prior(smooth, dynamics.space) if smooth else None
+    dynamics = with_steps(dynamics, alike, names, first)
     chosen = choose_prior(prior, dynamics, smooth, held, moments, noise)
     say(f"expected before measuring: {chosen.source}")
     warnings += _few_places(held) if chosen.fitted else []

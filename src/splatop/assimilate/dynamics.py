@@ -19,17 +19,17 @@ from ..model import Model
 from ..numerics import Numerics, build_physics
 from ..physics import Physics
 from ..points import Points
-from ..spaces import BoxSpace
+from ..spaces import BoxSpace, ShapeSpace, Space
 from ..spectral import resample
-from ..stepper import Stepper
+from ..stepper import TIME, Stepper
 from ..tune.steps import choose_steps
 from ..walls import check_conditions, wall_space
 from ..walls.galerkin import Galerkin
+from .bands import anchors_between, cheaper, inside_filter, told_apart
 from .observations import Observations
 from .observe import Evaluator, look
+from .on_shape import anchors_on_shape, shape_domain
 
-# Anchors between walls for each point that the state is written on, and limits.
-_ANCHORS, _LEAST, _MOST = 0.4, 8, 40
 # Points of the grid for each anchor that samples are fitted from.
 _OVERSAMPLED = 2.5
 
@@ -48,9 +48,9 @@ class Dynamics:
     domain: Domain
     fields: tuple[str, ...]
     dt: float
-    grid: Grid
-    written: Grid
-    space: BoxSpace
+    grid: Grid | Points
+    written: Grid | Points
+    space: Space
     kept: np.ndarray
     numerics: Numerics | None
     benchmark: str | None
@@ -72,6 +72,12 @@ class Dynamics:
         """Whether a frame is a linear function of the one before: physics alone, of degree 1."""
         return isinstance(self.stepper, Physics) and self.stepper.equation.degree <= 1
 
+    def clock(self, time: float) -> dict[str, float]:
+        """The time among coefficients, where the equation or its edges depend on it."""
+        scheme = self.scheme
+        needed = self.equation is not None and self.equation.uses_time
+        return {TIME: time} if needed or (scheme is not None and scheme.moving) else {}
+
     @property
     def moving(self) -> Stepper:
         assert self.stepper is not None
@@ -80,9 +86,9 @@ class Dynamics:
     def on_written(self, u: Any) -> np.ndarray:
         """States `(..., C, *N)` of the grid that is computed on, on that which is written."""
         u = np.asarray(u)
-        flat = jnp.asarray(u.reshape(-1, *u.shape[-1 - self.domain.dims :]))
         if self.grid == self.written:
             return u
+        flat = jnp.asarray(u.reshape(-1, *u.shape[-1 - self.domain.dims :]))
         if self.domain.all_periodic:
             made = jax.vmap(lambda v: resample(v, self.written.points))(flat)
         else:
@@ -96,14 +102,17 @@ class Dynamics:
                 made = jnp.moveaxis(jnp.tensordot(m, made, axes=(1, number + 2)), 0, number + 2)
         return np.asarray(made).reshape(*u.shape[: -self.domain.dims], *self.written.points)
 
-    def with_steps(self, states: Float[np.ndarray, "n C *N"], unknown: Sequence[str]) -> "Dynamics":
-        """With a stepper that integrates such states, on the grid, to the tolerance of all physics;
-        with room for unknown coefficients to become larger."""
+    def with_steps(
+        self, states: Float[np.ndarray, "n C *N"], unknown: Sequence[str], begin: float = 0.0
+    ) -> "Dynamics":
+        """With a stepper that integrates such states, on the grid, from the time `begin` on, to the
+        tolerance of all physics; with room for unknown coefficients to become larger."""
         if self.stepper is not None:
             return self
         assert self.numerics is not None
         assert self.equation is not None
         room = {n: v * (2.0 if n in unknown else 1.0) for n, v in self.coefficients.items()}
+        room |= {name: np.full(len(states), when) for name, when in self.clock(begin).items()}
         numerics, error, _, reason = choose_steps(
             lambda n: self._physics(n, self.dt), self.numerics, jnp.asarray(states), room
         )
@@ -148,15 +157,12 @@ def dynamics_of_model(
     domain = domain.on(spec.lengths, spec.origin)
     given = None if points is None else points[0] if len(points) == 1 else list(points)
     if isinstance(spec.layout, Points):
-        raise SplatopError(
-            "expected a model of a box to assimilate with, got one of a shape: give the "
-            "equation of a box"
-        )
+        return _dynamics_on_shape(model, coefficients, domain, points)
     written = Grid(grid_of(model, given), spec.lengths, spec.origin, spec.layout)
     physics, alone = model.physics, isinstance(stepper, Physics)
     numerics = spec.numerics if alone and spec.members == 1 else None
     if domain.all_periodic and numerics is not None:
-        numerics = _cheaper(numerics, written)
+        numerics = cheaper(numerics, written)
         stepper = physics = build_physics(
             spec.known_equation, numerics, lengths=spec.lengths, dt=spec.dt
         )
@@ -172,10 +178,10 @@ def dynamics_of_model(
         grid = written
         if alone and hasattr(stepper, "working_points"):
             grid = replace(written, points=stepper.working_points(written.points))  # type: ignore[attr-defined]
-        mask = _mask(space, kept)
+        mask = inside_filter(space, kept)
     else:
         own = getattr(physics, "space", None)
-        space = own or wall_space(spec.full_equation, domain, _anchors(written, domain))
+        space = own or wall_space(spec.full_equation, domain, anchors_between(written, domain))
         assert isinstance(space, BoxSpace)
         grid = written
         mask = np.ones((len(spec.fields), *space.shape), bool)
@@ -196,6 +202,37 @@ def dynamics_of_model(
     )
 
 
+def _dynamics_on_shape(
+    model: Model, coefficients: Mapping[str, float], domain: Domain, points: Sequence[int] | None
+) -> Dynamics:
+    """A model of a shape, at its own points."""
+    spec, physics = model.spec, model.physics
+    space = getattr(physics, "space", None)
+    if points is not None or not isinstance(space, ShapeSpace):
+        raise SplatopError(
+            "expected a model of a shape with an equation, and no points, which are its own, got "
+            + (f"points {tuple(points)}" if points is not None else "a network alone")
+        )
+    at = spec.layout
+    assert isinstance(at, Points)
+    alone = isinstance(model.stepper, Physics) and spec.members == 1
+    return Dynamics(
+        stepper=model.stepper,
+        coefficients={**spec.coefficients, **coefficients},
+        equation=spec.known_equation,
+        domain=domain,
+        fields=spec.fields,
+        dt=spec.dt,
+        grid=at,
+        written=at,
+        space=space,
+        kept=told_apart(space),
+        numerics=spec.numerics if alone else None,
+        benchmark=None,
+        title="the model",
+    )
+
+
 def dynamics_of_equation(
     equation: Equation,
     coefficients: Mapping[str, float],
@@ -207,16 +244,25 @@ def dynamics_of_equation(
     boundary: str | None = None,
     layout: Sequence[str] = (),
     benchmark: str | None = None,
+    shape: str | None = None,
 ) -> Dynamics:
     """An equation without any training: modes up to a third of the points (all of them, if it is
-    linear), between walls as many Gaussians as the points can tell apart."""
+    linear), between walls and on a `shape` as many Gaussians as the points can tell apart."""
     dims = len(lengths)
     begin = tuple(origin) or (0.0,) * dims
-    domain = (
-        Domain.box(lengths, begin)
-        if boundary is None
-        else domain_from_text(boundary, lengths=lengths, fields=equation.fields, origin=begin)
-    )
+    at: Points | None = None
+    if shape is not None:
+        if dims != 2:
+            raise SplatopError(
+                f"expected two lengths and numbers of points for a shape, got {dims}D: shapes are "
+                "2D, leave --shape out"
+            )
+        cells = Grid(tuple(points), tuple(lengths), begin)
+        domain, at = shape_domain(shape, boundary, cells, equation.fields, ",".join(layout) or None)
+    elif boundary is None:
+        domain = Domain.box(lengths, begin)
+    else:
+        domain = domain_from_text(boundary, lengths=lengths, fields=equation.fields, origin=begin)
     equation = equation.placed_at(begin)
     equation.check_coefficients(coefficients)
     check_conditions(equation, domain)
@@ -225,7 +271,14 @@ def dynamics_of_equation(
     for name, n in zip(AXES, written.points, strict=False):
         if n < 8:
             raise SplatopError(f"expected at least 8 points along {name}, got {n}: give more")
-    if domain.all_periodic:
+    grid: Grid | Points
+    space: Space
+    if at is not None:
+        anchors = anchors_on_shape(equation, domain, at)
+        numerics = Numerics("none", (), 0.0, anchors, 1)
+        space = wall_space(equation, domain, anchors, at)
+        grid = at
+    elif domain.all_periodic:
         linear = equation.degree <= 1
         band = tuple((n - 1) // (2 if linear else 3) for n in written.points)
         cutoffs = tuple(b / length for b, length in zip(band, lengths, strict=True))
@@ -233,7 +286,7 @@ def dynamics_of_equation(
         space = BoxSpace(Domain(domain.axes), equation.fields, band)
         grid = written
     else:
-        anchors = _anchors(written, domain)
+        anchors = anchors_between(written, domain)
         numerics = Numerics("none", (), 0.0, anchors, 1)
         space = wall_space(equation, domain, anchors)
         assert isinstance(space, BoxSpace)
@@ -250,9 +303,11 @@ def dynamics_of_equation(
         fields=equation.fields,
         dt=float(dt),
         grid=grid,
-        written=written,
+        written=at or written,
         space=space,
-        kept=np.ones((len(equation.fields), *space.shape), bool),
+        kept=told_apart(space)
+        if isinstance(space, ShapeSpace)
+        else np.ones((len(equation.fields), *space.shape), bool),
         numerics=numerics,
         benchmark=benchmark,
         title="the equation",
@@ -264,53 +319,23 @@ def dynamics_of_equation(
     return made
 
 
-def _anchors(written: Grid, domain: Domain) -> tuple[int, ...]:
-    return tuple(
-        2 * ((n - 1) // 3) + 1
-        if axis.periodic
-        else int(np.clip(round(_ANCHORS * n), _LEAST, _MOST))
-        for n, axis in zip(written.points, domain.axes, strict=True)
-    )
-
-
-def _cheaper(numerics: Numerics, written: Grid) -> Numerics:
-    """The same physics around rings for less: waves where Gaussians on a lattice equal them, and no
-    more of them than a third of the points that are written."""
-    if (numerics.jets, numerics.encoder, numerics.filter) != ("splat", "lattice", "box"):
-        return numerics
-    cutoffs = numerics.cutoff * (written.dims if len(numerics.cutoff) == 1 else 1)
-    held = tuple(
-        min(cutoff, ((n - 1) // 3) / length)
-        for cutoff, n, length in zip(cutoffs, written.points, written.lengths, strict=True)
-    )
-    return replace(numerics, jets="spectral", cutoff=held)
-
-
-def _mask(space: BoxSpace, filter: Any) -> np.ndarray:
-    """The functions that a filter keeps, `(C, *R)`."""
-    shape = (len(space.fields), *space.shape)
-    if filter is None:
-        return np.ones(shape, bool)
-    waves = []
-    for number, (r, length) in enumerate(zip(space.shape, space.domain.lengths, strict=True)):
-        place = [-1 if i == number else 1 for i in range(space.dims)]
-        waves.append((((np.arange(r) + 1) // 2) / length).reshape(place))
-    return np.broadcast_to(filter.weights(waves) > 0.5, shape)
-
-
 def without_lift(observations: Observations, dynamics: Dynamics) -> Observations:
     """Reports less what the values set at the edges account for."""
     scheme = dynamics.scheme
     if scheme is None:
         return observations
-    lifted = scheme.lifted(dynamics.coefficients)
-    if lifted is None:
-        return observations
+    values = observations.values.copy()
     zero = jnp.zeros((len(dynamics.fields), *dynamics.space.shape))
-    state = np.asarray(scheme.leave(zero, dynamics.grid.fractions(), lifted))
-    rows = tuple(jnp.asarray(r) for r in dynamics.evaluator.rows(observations.places))
-    seen = np.asarray(look(jnp.asarray(state), rows))
-    channel = [dynamics.fields.index(name) for name in observations.fields]
-    return replace(
-        observations, values=observations.values - seen[channel, np.arange(len(observations))]
-    )
+    along = dynamics.space.sampled(dynamics.grid.points, dynamics.grid.layout)
+    rows = dynamics.evaluator.rows(observations.places)
+    channel = np.array([dynamics.fields.index(name) for name in observations.fields])
+    times = observations.times if scheme.moving else np.zeros(len(values))
+    for time in np.unique(times):
+        lifted = scheme.lifted({**dynamics.coefficients, **dynamics.clock(float(time))})
+        if lifted is None:
+            return observations
+        here = np.flatnonzero(times == time)
+        state = jnp.asarray(scheme.leave(zero, along, lifted))
+        seen = np.asarray(look(state, tuple(jnp.asarray(r[here]) for r in rows)))
+        values[here] -= seen[channel[here], np.arange(len(here))]
+    return replace(observations, values=values)

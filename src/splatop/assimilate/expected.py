@@ -1,6 +1,7 @@
 """What is expected of a state before measuring, where it comes from, and steps that suit it."""
 
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from typing import Any
 
 import equinox as eqx
@@ -12,6 +13,8 @@ from ..benchmarks import Benchmark, get_benchmark
 from ..data import Trajectories, open_trajectories
 from ..data.reference import initial_state, trajectory_keys
 from ..errors import SplatopError
+from ..grid import Grid
+from ..spaces import Sampling
 from ..stepper import rollout
 from ..walls import random_state
 from .dynamics import Dynamics, without_lift
@@ -24,24 +27,33 @@ from .window import unknowns_of
 _TRAJECTORIES, _AGES = 12, (0, 5, 10, 25, 50)
 # The word for states that the equation itself ends in, and how many frames it is given.
 CLIMATE, _LATE = "climate", (300, 350, 400, 450, 500)
+# Without being asked it is looked for if points times steps are no more than this.
+_AFFORDABLE = 5e6
+# Moments whose reports choose between priors, and numbers of a smooth one that were fitted.
+_MOMENTS, _FITTED_NUMBERS = 8, 3
 
 
-def with_steps(dynamics: Dynamics, shape: Prior | None, names: Sequence[str]) -> Dynamics:
-    """With a stepper for states such as are expected, where there is none yet."""
+def with_steps(
+    dynamics: Dynamics, shape: Prior | None, names: Sequence[str], begin: float = 0.0
+) -> Dynamics:
+    """With a stepper for states such as are expected at the time `begin`, where there is none
+    yet."""
     if dynamics.stepper is not None:
         return dynamics
     shape = shape or smooth_of_length(dynamics, max(dynamics.domain.lengths) / 8)
     drawn = draw(shape, 2)
     unknowns = unknowns_of(dynamics, shape, {})
-    coefficients = {k: jnp.asarray(v) for k, v in dynamics.coefficients.items()}
+    held = {**dynamics.coefficients, **dynamics.clock(begin)}
+    coefficients = {k: jnp.asarray(v) for k, v in held.items()}
     states = [unknowns.field(jnp.asarray(one, jnp.float32), coefficients) for one in drawn]
-    return dynamics.with_steps(np.stack([np.asarray(s) for s in states]), names)
+    return dynamics.with_steps(np.stack([np.asarray(s) for s in states]), names, begin)
 
 
 def smooth_of_length(dynamics: Dynamics, length: float) -> Prior:
     """A smooth field of this correlation length and of size 1."""
     each = Smoothness(np.inf, 1.0, length, 0.0, 0.0)
-    return smooth_prior(dict.fromkeys(dynamics.fields, each), dynamics.space)
+    made = smooth_prior(dict.fromkeys(dynamics.fields, each), dynamics.space)
+    return replace(made, source=f"a smooth field of correlation length {length:.3g}", fitted=False)
 
 
 def choose_prior_without_reports(given: Any, dynamics: Dynamics, length: float | None) -> Prior:
@@ -67,7 +79,9 @@ def choose_prior(
 ) -> Prior:
     """The prior that was given, or is sampled from a benchmark, or fitted to the reports.
 
-    Of a benchmark's states of different ages those are taken that make the first reports likeliest.
+    Of a benchmark's states of different ages those are taken that make the first reports likeliest;
+    without a benchmark, states that the equation itself ends in, if they are as likely as the
+    smooth ones that were fitted.
     """
     if isinstance(given, Prior):
         return given
@@ -77,7 +91,7 @@ def choose_prior(
         return _prior_of_data(given, dynamics)
     if dynamics.benchmark is None:
         assert smooth is not None
-        return smooth_prior(dict(smooth), dynamics.space)
+        return _likelier(dynamics, smooth, observations, moments, noise)
     by_age = _benchmark_samples(dynamics, get_benchmark(dynamics.benchmark))
     first = without_lift(observations.take(moments == moments.min()), dynamics)
     sigma = first.sigma_or(dict(noise))
@@ -89,6 +103,42 @@ def choose_prior(
     pooled = np.concatenate(list(by_age.values()))
     candidates.append(prior_of_samples(pooled, dynamics.space, f"{source} of all ages"))
     return max(candidates, key=lambda one: evidence(first, one, dynamics.space, sigma))
+
+
+def _likelier(
+    dynamics: Dynamics,
+    smooth: Mapping[str, Smoothness],
+    observations: Observations,
+    moments: np.ndarray,
+    noise: Mapping[str, float],
+) -> Prior:
+    """A smooth field fitted to the reports, unless those that the equation ends in are as likely.
+
+    Few sensors far apart tell a spectrum badly; the equation's own states then tell it better. The
+    smooth one has three numbers that were fitted to the same reports, which counts against it.
+    """
+    fitted = smooth_prior(dict(smooth), dynamics.space)
+    work = np.prod(dynamics.grid.points) * _TRAJECTORIES * _LATE[-1]
+    if dynamics.linear or work > _AFFORDABLE or not dynamics.moving.autonomous:
+        return fitted
+    try:
+        climate = _climate(dynamics, smooth)
+    except SplatopError:
+        return fitted
+    if not climate.std.any():
+        return fitted
+    bare = without_lift(observations, dynamics)
+    every = np.unique(moments)
+    chosen = every[np.unique(np.linspace(0, len(every) - 1, _MOMENTS).astype(int))]
+    gain, count = 0.0, 0
+    for moment in chosen:
+        own = bare.take(moments == moment)
+        sigma = own.sigma_or(dict(noise))
+        one, other = (evidence(own, p, dynamics.space, sigma) for p in (climate, fitted))
+        gain, count = gain + one - other, count + len(own)
+    if gain < -0.5 * _FITTED_NUMBERS * len(smooth) * np.log(max(count, 2)):
+        return fitted
+    return replace(climate, source=f"{climate.source}, as likely as smooth ones fitted to reports")
 
 
 def _climate(dynamics: Dynamics, smooth: Mapping[str, Smoothness] | None) -> Prior:
@@ -123,6 +173,7 @@ def _benchmark_samples(dynamics: Dynamics, benchmark: Benchmark) -> dict[int, np
             own = benchmark.with_points(dynamics.grid.points[0])
             states.append(np.asarray(initial_state(own, key)))
         else:
+            assert isinstance(dynamics.grid, Grid)
             states.append(
                 random_state(
                     benchmark.equation,
@@ -165,7 +216,7 @@ def _prior_of_data(given: Any, dynamics: Dynamics) -> Prior:
     chosen = np.unique(np.linspace(0, data.frames - 1, 8).astype(int))
     few = range(min(data.trajectories, 64))
     frames = data.windows(np.array([[i, f] for i in few for f in chosen]), 1)[:, 0]
-    along = data.grid.fractions()
+    along: Sampling = dynamics.space.sampled(data.grid.points, data.grid.layout)
     scheme = dynamics.scheme
     lifted = None if scheme is None else scheme.lifted(dynamics.coefficients)
     fit = dynamics.space.fit if scheme is None else (lambda u, a: scheme.enter(u, a, lifted))

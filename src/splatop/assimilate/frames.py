@@ -14,11 +14,20 @@ from ..data.atomic import write_whole
 from ..domain import AXES, Domain
 from ..errors import SplatopError
 from ..grid import Grid
+from ..points import Points
 
 if TYPE_CHECKING:
     import xarray as xr
 
 STD = "_std"
+
+
+def grid_places(grid: Grid | Points) -> np.ndarray:
+    """The places `(n, d)` of all points."""
+    if isinstance(grid, Points):
+        return grid.places
+    mesh = np.meshgrid(*(c.ravel() for c in grid.coordinates()), indexing="ij")
+    return np.stack([m.ravel() for m in mesh], axis=1)
 
 
 @dataclass(frozen=True, eq=False)
@@ -29,7 +38,7 @@ class Frames:
     times: np.ndarray
     mean: Float[np.ndarray, "T C *N"]
     std: Float[np.ndarray, "T C *N"] | None
-    grid: Grid
+    grid: Grid | Points
     fields: tuple[str, ...]
     domain: Domain
     coefficients: Mapping[str, float] = field(default_factory=dict)
@@ -57,17 +66,34 @@ class Frames:
             later.attributes,
         )
 
+    def on_grid(self, values: np.ndarray) -> np.ndarray:
+        """Values of the grid's points, of points in a shape on the grid that they are of: NaN
+        outside."""
+        if isinstance(self.grid, Points) and self.grid.cells is not None:
+            return self.grid.on_grid(values)
+        return values
+
     def to_xarray(self) -> "xr.Dataset":
         """A data set with dimensions t, x[, y, z], and for each field its `_std`."""
         import xarray as xr
 
         axes = AXES[: self.grid.dims]
-        coordinates = {a: c.ravel() for a, c in zip(axes, self.grid.coordinates(), strict=True)}
+        grid, place = self.grid, axes
+        if isinstance(grid, Points):
+            grid, place = (grid.cells, axes) if grid.cells is not None else (grid, "p")
+        coordinates: dict[str, Any] = {
+            a: (tuple(place) if place == "p" else a, c.ravel())
+            for a, c in zip(axes, grid.coordinates(), strict=True)
+        }
         coordinates["t"] = self.times
-        dims = ("t", *axes)
-        values = {name: (dims, self.mean[:, i]) for i, name in enumerate(self.fields)}
+        dims = ("t", *(("point",) if place == "p" else axes))
+        if place == "p":
+            coordinates = {a: ("point", c[1]) if a != "t" else c for a, c in coordinates.items()}
+        values = {name: (dims, self.on_grid(self.mean[:, i])) for i, name in enumerate(self.fields)}
         if self.std is not None:
-            values |= {f"{n}{STD}": (dims, self.std[:, i]) for i, n in enumerate(self.fields)}
+            values |= {
+                f"{n}{STD}": (dims, self.on_grid(self.std[:, i])) for i, n in enumerate(self.fields)
+            }
         return xr.Dataset(values, coords=coordinates, attrs=dict(self.attributes))
 
     def save(self, path: str | Path) -> Path:
@@ -98,6 +124,6 @@ class Frames:
             coefficients={k: np.array([v]) for k, v in self.coefficients.items()},
             attributes={**self.attributes, "begin": float(self.times[0])},
         )
-        held.domain = Domain(self.domain.axes)
+        held.domain = Domain(self.domain.axes, shape=self.domain.shape)
         save_trajectories(path, held)
         return path

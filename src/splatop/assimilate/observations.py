@@ -192,6 +192,17 @@ def _check_inside(observations: Observations, domain: Domain) -> None:
     slack = 1e-6 * np.array(domain.lengths)
     outside = (observations.places < low - slack) | (observations.places > high + slack)
     rows = outside.any(axis=1)
+    if domain.shape is not None:
+        away = np.asarray(domain.shape.distance(observations.places))
+        rows = away > 1e-5 * max(domain.lengths)
+        if rows.any():
+            worst = int(np.argmax(away))
+            x, y = observations.places[worst]
+            raise SplatopError(
+                f"expected sensors inside the shape {domain.shape.text()}, got {int(rows.sum())} "
+                f"reports outside, the farthest at ({x:g}, {y:g}), {away[worst]:.3g} from its "
+                "edge: check the units of the places, or correct --shape"
+            )
     if rows.any():
         first = observations.places[rows][0]
         box = " x ".join(f"[{a:g}, {b:g}]" for a, b in zip(low, high, strict=True))

@@ -18,10 +18,12 @@ from numpy.polynomial import legendre
 
 from ..domain import Domain
 from ..grid import Grid
+from ..points import Points
 from ..spaces import BoxSpace
 from ..spectral import Field
 from ..stepper import Coefficients, Stepper, course
 from .observations import Observations
+from .on_shape import fitting, functions_of
 
 # A time closer to a frame than this part of the step counts as the frame's.
 ON_FRAME = 1e-4
@@ -31,18 +33,24 @@ _FEWEST, _EACH = 3, 1.5
 
 @dataclass(frozen=True)
 class Evaluator:
-    """States on a grid, evaluated anywhere: as waves around rings, as Gaussians between ends."""
+    """States on a grid, evaluated anywhere: as waves around rings, as Gaussians between ends and on
+    shapes."""
 
     domain: Domain
-    grid: Grid
+    grid: Grid | Points
     anchors: tuple[int, ...]  # along axes with ends; of others any number
 
     def rows(self, places: Float[np.ndarray, "P d"]) -> tuple[np.ndarray, ...]:
-        """For each axis what the samples along it are multiplied by at these places, `(P, N)`."""
+        """For each axis what the samples along it are multiplied by at these places, `(P, N)`; on a
+        shape there is one matrix, of all samples."""
+        if isinstance(self.grid, Points):
+            there = functions_of(self.domain, self.anchors, places)
+            return (there @ fitting(self.domain, self.anchors, self.grid),)
         return tuple(self.along(axis, x) for axis, x in enumerate(np.asarray(places, float).T))
 
     def along(self, number: int, x: np.ndarray) -> np.ndarray:
         """The same for coordinates along one axis."""
+        assert isinstance(self.grid, Grid)
         sizes = tuple(
             (n - 1) // 2 if axis.periodic else anchors
             for axis, n, anchors in zip(

@@ -10,14 +10,15 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from ..errors import SplatopError
+from ..errors import SplatopError, unknown_name
+from ..points import Points
 from ..threads import one_blas_thread
 from .dynamics import Dynamics
 from .expected import choose_prior_without_reports, with_steps
 from .minimise import Forward
 from .observations import Observations
 from .observe import look
-from .prior import draw
+from .prior import draw, measure
 from .source import Setting, as_dynamics
 from .unknowns import Prior
 from .window import unknowns_of
@@ -64,6 +65,7 @@ def place(
     dt: float | None = None,
     origin: Sequence[float] | float | None = None,
     boundary: str | None = None,
+    shape: str | None = None,
     sampling: Sequence[str] | str | None = None,
     prior: Any = None,
     length: float | None = None,
@@ -79,7 +81,13 @@ def place(
     """
     if sensors < 1:
         raise SplatopError(f"expected at least one sensor to place, got {sensors}")
-    setting = Setting(coefficients, lengths, points, dt, origin, boundary, sampling)
+    if frames < 0:
+        raise SplatopError(f"expected frames that sensors report in, got {frames}")
+    if not (noise > 0 and (sigma is None or sigma > 0)):
+        raise SplatopError(
+            f"expected noise above 0, got {noise:g}" + ("" if sigma is None else f" and {sigma:g}")
+        )
+    setting = Setting(coefficients, lengths, points, dt, origin, boundary, sampling, shape)
     dynamics = as_dynamics(model, setting)
     known = choose_prior_without_reports(prior, dynamics, length)
     dynamics = with_steps(dynamics, known, ())
@@ -90,15 +98,18 @@ def place(
             f"expected at least {sensors} candidate places, got {len(where)}: give more"
         )
     chosen_fields = tuple(fields) if fields else dynamics.fields
+    for name in chosen_fields:
+        if name not in dynamics.fields:
+            raise unknown_name("field", name, dynamics.fields)
     channels = [dynamics.fields.index(name) for name in chosen_fields]
     held, tail = _largest(known, dynamics)
     unknowns = unknowns_of(dynamics, held, {})
     forward = Forward(dynamics.moving, unknowns)
     x = draw(Prior(np.zeros(unknowns.size), np.ones(unknowns.size), ""), 1, seed)[0]
     rows = tuple(jnp.asarray(r, jnp.float32) for r in dynamics.evaluator.rows(where))
-    size = known.size()
+    size = known.size() / np.sqrt(measure(dynamics.space))
     error = noise * size if sigma is None else sigma
-    error = float(np.hypot(error, tail))
+    error = float(np.hypot(error, tail / np.sqrt(measure(dynamics.space))))
     seen, ends = [], []
     columns = np.eye(unknowns.size, dtype=np.float32)
     for first in range(0, unknowns.size, 50):
@@ -190,9 +201,20 @@ def _candidates(given: Any, dynamics: Dynamics) -> np.ndarray:
             )
         low = np.array(dynamics.domain.origin)
         high = low + np.array(dynamics.domain.lengths)
-        if ((where < low) | (where > high)).any():
-            raise SplatopError("expected candidate places inside the domain, got some outside")
+        outside = ((where < low) | (where > high)).any(axis=1)
+        if dynamics.domain.shape is not None:
+            away = np.asarray(dynamics.domain.shape.distance(where))
+            outside = away > 1e-5 * max(dynamics.domain.lengths)
+        if outside.any():
+            first = ", ".join(f"{x:g}" for x in where[outside][0])
+            raise SplatopError(
+                f"expected candidate places inside the domain, got {int(outside.sum())} outside, "
+                f"the first at ({first}): leave them out"
+            )
         return np.unique(where, axis=0)
+    if isinstance(dynamics.written, Points):
+        every = dynamics.written.places
+        return every[:: max(1, -(-len(every) // _CANDIDATES))]
     each = max(2, int(_CANDIDATES ** (1 / dynamics.domain.dims)))
     axes = [c.ravel()[:: max(1, -(-c.size // each))] for c in dynamics.written.coordinates()]
     mesh = np.meshgrid(*axes, indexing="ij")

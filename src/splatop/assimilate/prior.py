@@ -11,7 +11,7 @@ from jaxtyping import Float
 from ..derivative import value
 from ..domain import Domain
 from ..errors import SplatopError
-from ..spaces import BoxSpace
+from ..spaces import ShapeSpace, Space
 from .observations import Observations
 from .observe import footprints
 from .unknowns import Prior
@@ -36,13 +36,14 @@ class Smoothness:
     noise: float
     mean: float
 
-    def spectrum(self, wavenumber: np.ndarray, dims: int) -> np.ndarray:
-        """Prior variances of functions with these wavenumbers (radians per length)."""
+    def spectrum(self, wavenumber: np.ndarray, dims: int, measure: float = 1.0) -> np.ndarray:
+        """Prior variances of functions with these wavenumbers (radians per length), whose squares
+        have a mean of 1 / `measure`."""
         shape = _shape(wavenumber, self.order, self.length, dims)
-        return self.spread**2 * shape / shape.sum()
+        return self.spread**2 * measure * shape / shape.sum()
 
 
-def prior_of_samples(numbers: Float[np.ndarray, "n C *R"], space: BoxSpace, source: str) -> Prior:
+def prior_of_samples(numbers: Float[np.ndarray, "n C *R"], space: Space, source: str) -> Prior:
     """From states in the numbers of the space: their variance about their mean, where it is told
     from zero.
 
@@ -54,17 +55,17 @@ def prior_of_samples(numbers: Float[np.ndarray, "n C *R"], space: BoxSpace, sour
     noise = numbers.std(axis=0) / np.sqrt(n)
     mean = np.where(np.abs(mean) > 4 * noise, mean, 0.0)
     second = np.mean((numbers - mean) ** 2, axis=0)
-    return Prior(mean, np.sqrt(alike_means(second, space, samples=n)), source)
+    return Prior(mean, np.sqrt(alike_means(second, space, samples=float(n))), source)
 
 
 def alike_means(
-    squares: Float[np.ndarray, "C *R"], space: BoxSpace, samples: float = 1.0
+    squares: Float[np.ndarray, "C *R"], space: Space, samples: float = 1.0
 ) -> Float[np.ndarray, "C *R"]:
     """Mean squares of numbers over `samples`, averaged over sines and cosines of one wavelength,
     and shrunk a little towards those of like wavelength."""
     wave = np.sqrt(space.energies())
-    alike = np.zeros(space.shape, int)
-    for number, axis in enumerate(space.domain.axes):
+    alike = np.arange(space.shape[0]) if space.scattered else np.zeros(space.shape, int)
+    for number, axis in enumerate(() if space.scattered else space.domain.axes):
         along = np.arange(space.shape[number])
         along = (along + 1) // 2 if axis.periodic else along
         place = [-1 if i == number else 1 for i in range(space.dims)]
@@ -86,7 +87,7 @@ def _mean_over(groups: np.ndarray, values: np.ndarray) -> tuple[np.ndarray, np.n
     return mean[groups], count[groups]
 
 
-def evidence(observations: Observations, prior: Prior, space: BoxSpace, sigma: np.ndarray) -> float:
+def evidence(observations: Observations, prior: Prior, space: Space, sigma: np.ndarray) -> float:
     """The logarithm of how likely a prior makes reports of one moment, up to a constant."""
     total = 0.0
     rng = np.random.default_rng(0)
@@ -105,7 +106,7 @@ def evidence(observations: Observations, prior: Prior, space: BoxSpace, sigma: n
 def first_guess(
     observations: Observations,
     prior: Prior,
-    space: BoxSpace,
+    space: Space,
     sigma: np.ndarray,
     *,
     seed: int | None = None,
@@ -130,7 +131,7 @@ def first_guess(
     return guess
 
 
-def smooth_prior(found: dict[str, Smoothness], space: BoxSpace) -> Prior:
+def smooth_prior(found: dict[str, Smoothness], space: Space) -> Prior:
     """The prior of fitted smoothness; a field that nobody measures takes the average of others."""
     wave = np.sqrt(space.energies())
     mean, std = np.zeros(wave.shape), np.zeros(wave.shape)
@@ -143,10 +144,12 @@ def smooth_prior(found: dict[str, Smoothness], space: BoxSpace) -> Prior:
             0.0,
             0.0,
         )
-        std[channel] = np.sqrt(own.spectrum(wave[channel], space.dims))
+        size = measure(space)
+        std[channel] = np.sqrt(own.spectrum(wave[channel], space.dims, size))
         constant = wave[channel] < 1e-6 * max(wave.max(), 1e-12)
-        mean[channel] = np.where(constant, own.mean, 0.0)
-        std[channel] = np.where(constant, np.maximum(std[channel], own.spread), std[channel])
+        mean[channel] = np.where(constant, np.sqrt(size) * own.mean, 0.0)
+        wide = np.maximum(std[channel], np.sqrt(size) * own.spread)
+        std[channel] = np.where(constant, wide, std[channel])
     words = "; ".join(
         f"{name}: standard deviation {s.spread:.3g}, length {s.length:.3g}"
         for name, s in found.items()
@@ -155,7 +158,7 @@ def smooth_prior(found: dict[str, Smoothness], space: BoxSpace) -> Prior:
 
 
 def fit_smoothness(
-    observations: Observations, moments: np.ndarray, space: BoxSpace, *, as_likely: float = 0.0
+    observations: Observations, moments: np.ndarray, space: Space, *, as_likely: float = 0.0
 ) -> dict[str, Smoothness]:
     """For each field that was measured, the smoothness and noise that make its reports likeliest.
 
@@ -169,8 +172,11 @@ def fit_smoothness(
     }
 
 
-def functions_at(space: BoxSpace, places: np.ndarray, channel: int) -> np.ndarray:
+def functions_at(space: Space, places: np.ndarray, channel: int) -> np.ndarray:
     """All functions of one field at places, `(n, R)`; in double precision."""
+    if isinstance(space, ShapeSpace):
+        rows = space._matrix(np.asarray(places, float), value(2))
+        return rows if rows.ndim == 2 else rows[channel]
     every: np.ndarray | None = None
     for number, axis in enumerate(space.domain.axes):
         x = (np.asarray(places, float)[:, number] - axis.origin) / axis.length
@@ -186,7 +192,7 @@ def functions_at(space: BoxSpace, places: np.ndarray, channel: int) -> np.ndarra
     return every
 
 
-def averaged_functions(space: BoxSpace, observations: Observations, channel: int) -> np.ndarray:
+def averaged_functions(space: Space, observations: Observations, channel: int) -> np.ndarray:
     """The functions as each observation sees them, `(n, R)`: at its place, or its footprint."""
     whose, where, weight = footprints(observations, np.array(_spacing(space)))
     if observations.spans is None:
@@ -198,7 +204,7 @@ def averaged_functions(space: BoxSpace, observations: Observations, channel: int
 
 
 def _fit_field(
-    observations: Observations, moments: np.ndarray, space: BoxSpace, name: str, as_likely: float
+    observations: Observations, moments: np.ndarray, space: Space, name: str, as_likely: float
 ) -> Smoothness:
     own = np.flatnonzero(observations.fields == name)
     channel = space.fields.index(name)
@@ -228,7 +234,7 @@ def _fit_field(
     for order in _ORDERS:
         for length in _lengths(space.domain, wave):
             shape = _shape(wave, order, length, space.dims)
-            shape = shape / shape.sum()
+            shape = measure(space) * shape / shape.sum()
             likelihood, strength, noise = _profile(rows, values, scales, shape, known)
             found = Smoothness(order, float(np.sqrt(strength)), float(length), noise, mean)
             tried.append((likelihood, found))
@@ -301,12 +307,17 @@ def _lengths(domain: Domain, wave: np.ndarray) -> np.ndarray:
     return np.geomspace(1.5 / wave.max(), max(domain.lengths) / 2, _LENGTHS)
 
 
-def _step(space: BoxSpace) -> float:
+def _step(space: Space) -> float:
     """The wavenumber of half a wave along the longest side."""
     return np.pi / max(space.domain.lengths)
 
 
-def _spacing(space: BoxSpace) -> list[float]:
+def measure(space: Space) -> float:
+    """One over the mean square of a function: on a shape they are orthonormal over its area."""
+    return 1.0 if space.domain.shape is None else float(space.domain.shape.area)
+
+
+def _spacing(space: Space) -> list[float]:
     return [
         axis.length / (2 * size if axis.periodic else size)
         for axis, size in zip(space.domain.axes, space.sizes, strict=True)
@@ -319,7 +330,7 @@ def draw(prior: Prior, count: int, seed: int = 0) -> Float[np.ndarray, "n C *R"]
     return prior.mean + prior.std * rng.normal(size=(count, *prior.std.shape))
 
 
-def values_at(space: BoxSpace, numbers: np.ndarray, places: np.ndarray) -> np.ndarray:
+def values_at(space: Space, numbers: np.ndarray, places: np.ndarray) -> np.ndarray:
     """A state's fields at places, `(C, n)`."""
     with jax.enable_x64(True):
         return np.asarray(space.at(jnp.asarray(numbers), places, value(space.dims)))

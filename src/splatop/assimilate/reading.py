@@ -1,5 +1,6 @@
 """Observations from CSV, Parquet, NetCDF, pandas, xarray; long or with a column per field."""
 
+import csv
 from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Any
@@ -233,7 +234,7 @@ def _file(path: Path) -> tuple[Any, str]:
             f"expected pyarrow to read {path.name}, got none ({error}): pip install pyarrow, or "
             "write the table as CSV"
         ) from error
-    except (OSError, ValueError, pd.errors.ParserError, UnicodeDecodeError) as error:
+    except (OSError, ValueError, pd.errors.ParserError, csv.Error) as error:
         first = str(error).splitlines()[0] if str(error) else type(error).__name__
         raise SplatopError(
             f"expected a table of observations in {path}, which cannot be read ({first}): {_FORM}"

@@ -15,13 +15,18 @@ from ..domain import AXES, Axis, Domain
 from ..equation import domain_from_text
 from ..errors import SplatopError
 from ..grid import Grid
-from ..spaces import BoxSpace
+from ..points import Points
+from ..spaces import BoxSpace, ShapeSpace, Space
 from ..threads import one_blas_thread
-from .frames import Frames
+from ..walls.on_shape import shape_anchors
+from .frames import Frames, grid_places
 from .observations import Observations, checked
-from .prior import Smoothness, averaged_functions, fit_smoothness, functions_at
+from .on_shape import shape_box, shape_domain
+from .prior import Smoothness, averaged_functions, fit_smoothness, functions_at, measure
 from .state import HeldOut
 
+# Gaussians across a shape.
+_ACROSS = 20
 # Functions for each side of the box: highest wave around a ring, anchors between ends; by axes.
 _RING, _ANCHORS = {1: 64, 2: 24, 3: 10}, {1: 64, 2: 28, 3: 12}
 _MOST_REPORTS = 8000  # of one field at one time
@@ -60,6 +65,7 @@ def reconstruct(
     lengths: Sequence[float] | None = None,
     origin: Sequence[float] | None = None,
     boundary: str | None = None,
+    shape: str | None = None,
     fields: Iterable[str] | None = None,
     columns: Mapping[str, str] | None = None,
     time_unit: str = "s",
@@ -68,12 +74,17 @@ def reconstruct(
 ) -> Reconstruction:
     """Fields on a grid of `points` from reports alone, each time by itself.
 
-    Without `lengths` the box is that around all sensors; without a `boundary` nothing is set at its
-    edges ("x: periodic" closes an axis).
+    Without `lengths` the box is that around all sensors, or around the `shape` that is cut out of
+    it; without a `boundary` nothing is set at its edges ("x: periodic" closes an axis).
     """
     held = Observations.read(observations, fields=fields, columns=columns, time_unit=time_unit)
     names = tuple(fields) if fields is not None else tuple(dict.fromkeys(map(str, held.fields)))
-    domain = _domain(held, lengths, origin, boundary, names)
+    count = tuple(np.atleast_1d(points).tolist())
+    at = None
+    if shape is None:
+        domain = _domain(held, lengths, origin, boundary, names)
+    else:
+        domain, at = _shaped(shape, lengths, origin, boundary, names, count)
     held, warnings = checked(held, names, domain)
     kept_out = None
     if hold_out:
@@ -81,15 +92,18 @@ def reconstruct(
     if len(held) < 5:
         raise SplatopError(f"expected at least 5 reports to tell a field from, got {len(held)}")
     dims = domain.dims
-    sizes = tuple(_RING[dims] if axis.periodic else _ANCHORS[dims] for axis in domain.axes)
-    space = BoxSpace(_wider(domain), names, sizes)
+    space: Space
+    if at is None:
+        sizes = tuple(_RING[dims] if axis.periodic else _ANCHORS[dims] for axis in domain.axes)
+        space = BoxSpace(_wider(domain), names, sizes)
+    else:
+        space = ShapeSpace(domain, names, shape_anchors(domain, _ACROSS))
     times, moments = np.unique(held.times, return_inverse=True)
     smoothness = fit_smoothness(held, moments.reshape(-1), space)
     layout = tuple("left" if axis.periodic else "ends" for axis in domain.axes)
-    count = tuple(np.atleast_1d(points).tolist())
-    grid = Grid(count * dims if len(count) == 1 else count, domain.lengths, domain.origin, layout)
-    mesh = np.meshgrid(*(c.ravel() for c in grid.coordinates()), indexing="ij")
-    places = np.stack([m.ravel() for m in mesh], axis=1)
+    many = count * dims if len(count) == 1 else count
+    grid = Grid(many, domain.lengths, domain.origin, layout) if at is None else at
+    places = grid_places(grid)
     mean = np.empty((len(times), len(names), *grid.points), np.float32)
     std = np.empty_like(mean)
     for channel, name in enumerate(names):
@@ -119,17 +133,18 @@ def reconstruct(
 class _Regression:
     """Of one field, with its fitted prior."""
 
-    space: BoxSpace
+    space: Space
     channel: int
     smoothness: Smoothness
 
     @property
     def scale(self) -> np.ndarray:
         wave = np.sqrt(self.space.energies())[self.channel].ravel()
-        variance = self.smoothness.spectrum(wave, self.space.dims)
+        size = measure(self.space)
+        variance = self.smoothness.spectrum(wave, self.space.dims, size)
         # The mean over all reports is not that of one time.
         constant = wave < 1e-6 * wave.max()
-        return np.sqrt(np.where(constant, variance + self.smoothness.spread**2, variance))
+        return np.sqrt(np.where(constant, variance + size * self.smoothness.spread**2, variance))
 
     def functions(self, places: np.ndarray) -> np.ndarray:
         return functions_at(self.space, places, self.channel) * self.scale
@@ -180,6 +195,21 @@ def _domain(
     return domain_from_text(boundary, lengths=sides, fields=names, origin=begin)
 
 
+def _shaped(
+    text: str,
+    lengths: Sequence[float] | None,
+    origin: Sequence[float] | None,
+    boundary: str | None,
+    names: tuple[str, ...],
+    count: tuple[int, ...],
+) -> tuple[Domain, Points]:
+    """The shape with nothing set at its edges, unless told, and the points that lie in it."""
+    sides, begin = shape_box(text) if lengths is None else (tuple(lengths), tuple(origin or ()))
+    grid = Grid(count * 2 if len(count) == 1 else count, sides * 2 if len(sides) == 1 else sides)
+    grid = replace(grid, origin=begin or (0.0, 0.0))
+    return shape_domain(text, boundary or "all: free", grid, names, None)
+
+
 def _wider(domain: Domain) -> Domain:
     """The box that functions live on."""
     axes = tuple(
@@ -194,7 +224,7 @@ def _wider(domain: Domain) -> Domain:
 def _score(
     held: Observations,
     used: Observations,
-    space: BoxSpace,
+    space: Space,
     smoothness: dict[str, Smoothness],
     names: tuple[str, ...],
 ) -> HeldOut:

@@ -10,6 +10,7 @@ import jax.numpy as jnp
 import numpy as np
 
 from ..errors import SplatopError, unknown_name
+from ..points import Points
 from ..stepper import TIME
 from .check import Check
 from .dynamics import Dynamics
@@ -305,7 +306,15 @@ def smoothed_std(variance: np.ndarray, analysis: Analysis) -> np.ndarray:
 
     assert analysis.deviations is not None
     count = len(analysis.deviations)
-    if count < 50:
+    grid = analysis.dynamics.written
+    if count < 50 and isinstance(grid, Points):
+        # Each with its neighbours, as many as are within a fiftieth of the box.
+        from scipy.spatial import KDTree
+
+        reach = max(0.02 * max(grid.lengths), 1.5 * max(grid.spacing))
+        near = KDTree(grid.places).query_ball_point(grid.places, reach)
+        variance = np.stack([variance[..., own].mean(axis=-1) for own in near], axis=-1)
+    elif count < 50:
         modes = ["wrap" if p else "nearest" for p in analysis.dynamics.domain.periodic]
         for axis, mode in enumerate(modes):
             width = 0.02 * variance.shape[axis + 2]

@@ -12,7 +12,8 @@ import numpy as np
 from jaxtyping import Array, Float
 
 from ..grid import Grid
-from ..spaces import BoxSpace
+from ..points import Points
+from ..spaces import Sampling, Space
 from ..spectral import Field
 from ..walls.galerkin import Galerkin
 from .model_error import Increments
@@ -51,8 +52,8 @@ class Unknowns(eqx.Module):
     sign.
     """
 
-    space: BoxSpace
-    grid: Grid = eqx.field(static=True)
+    space: Space
+    grid: Grid | Points = eqx.field(static=True)
     scheme: Galerkin | None
     mean: Float[Array, "C *R"]
     std: Float[Array, " m"]
@@ -64,6 +65,11 @@ class Unknowns(eqx.Module):
     shells: int = eqx.field(static=True)
     signs: Float[Array, " m"]  # random
     errors: Increments | None = None
+
+    @property
+    def along(self) -> Sampling:
+        """Where the samples of a state lie."""
+        return self.space.sampled(self.grid.points, self.grid.layout)
 
     @property
     def numbers_count(self) -> int:
@@ -95,7 +101,7 @@ class Unknowns(eqx.Module):
         """One of the increments at the points of the grid."""
         assert self.errors is not None
         flat = jnp.zeros(self.mean.size).at[self.errors.index].set(increment)
-        return self.space.evaluate(flat.reshape(self.mean.shape), self.grid.fractions())
+        return self.space.evaluate(flat.reshape(self.mean.shape), self.along)
 
     def numbers(self, x: Array) -> Float[Array, "C *R"]:
         """Of the state, in its space."""
@@ -107,14 +113,14 @@ class Unknowns(eqx.Module):
         return self.field(self.numbers(x), self.coefficients(x))
 
     def field(self, numbers: Float[Array, "C *R"], coefficients: Mapping[str, Any]) -> Field:
-        along = self.grid.fractions()
+        along = self.along
         if self.scheme is None:
             return self.space.evaluate(numbers, along)
         return self.scheme.leave(numbers, along, self.scheme.lifted(coefficients))
 
     def numbers_of(self, u: Field, coefficients: Mapping[str, Any]) -> Float[Array, "C *R"]:
         """The numbers of the state closest to samples on the grid."""
-        along = self.grid.fractions()
+        along = self.along
         if self.scheme is None:
             return self.space.fit(u, along)
         return self.scheme.enter(u, along, self.scheme.lifted(coefficients))
@@ -164,8 +170,8 @@ class Unknowns(eqx.Module):
 def make_unknowns(
     prior: Prior,
     *,
-    space: BoxSpace,
-    grid: Grid,
+    space: Space,
+    grid: Grid | Points,
     scheme: Galerkin | None,
     coefficients: Mapping[str, float],
     unknown: Mapping[str, float],

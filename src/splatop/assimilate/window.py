@@ -8,7 +8,6 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from ..stepper import TIME
 from .dynamics import Dynamics, without_lift
 from .minimise import Data, Forward, Progress
 from .model_error import ErrorScale, make_increments
@@ -88,7 +87,7 @@ class Window:
             like = (self.climate or self.prior).std
             like = np.where(self.dynamics.kept, like, 0.0)
             errors = make_increments(self.errors, like, steps=self.steps, parts=self.parts)
-        at = {} if self.dynamics.moving.autonomous else {TIME: self.begin}
+        at = self.dynamics.clock(self.begin)
         return unknowns_of(self.dynamics, self.prior, self.unknown, errors=errors, at=at)
 
     def starts(self, sigma: np.ndarray) -> list[np.ndarray]:

@@ -23,8 +23,15 @@ from .sensor_options import (
     OutOption,
     PointsOption,
     PriorOption,
+    ShapeOption,
     TableArgument,
     TimeUnitOption,
+    check_folder,
+    columns_of,
+    dynamics_of,
+    setting_of,
+    unknown_of,
+    whole_numbers,
 )
 
 
@@ -40,6 +47,7 @@ def assimilate(
     points: PointsOption = None,
     dt: DtOption = None,
     origin: OriginOption = None,
+    shape: ShapeOption = None,
     unknown: Annotated[
         str | None,
         typer.Option(help="Coefficients to estimate: D, or from a value on: v=0.5,D=1e-3."),
@@ -81,15 +89,15 @@ def assimilate(
 
     if forecast < 0:
         raise SplatopError(f"expected frames to predict, got --forecast {forecast}")
-    names, starts = _unknown(unknown)
-    _check_folder(out)
-    _check_folder(report)
+    names, starts = unknown_of(unknown)
+    check_folder(out)
+    check_folder(report, (".html", ".htm"))
     started = time.perf_counter()
     with progress_bar("assimilating") as bar:
         found = find(
             table,
-            _dynamics(model, equation),
-            **_setting(coefficients, lengths, points, dt, origin, boundary),
+            dynamics_of(model, equation),
+            **setting_of(coefficients, lengths, points, dt, origin, boundary, shape),
             unknown=starts or names,
             begin=begin,
             window=window,
@@ -98,7 +106,7 @@ def assimilate(
             spread=spread,
             samples=samples,
             hold_out=hold_out,
-            columns=_columns(columns),
+            columns=columns_of(columns),
             time_unit=time_unit,
             seed=seed,
             keep=None if out is None else out.with_name(f".{out.name}.unfinished.npz"),
@@ -129,6 +137,7 @@ def reconstruct(
     lengths: LengthsOption = None,
     points: PointsOption = None,
     origin: OriginOption = None,
+    shape: ShapeOption = None,
     hold_out: Annotated[
         float, typer.Option(help="Share of sensors to keep back and predict instead.")
     ] = 0.0,
@@ -141,15 +150,16 @@ def reconstruct(
     """Fields from a table of measurements without an equation, one time at a time."""
     from ..assimilate import reconstruct as find
 
-    _check_folder(out)
+    check_folder(out)
     found = find(
         table,
-        points=_whole(points) or 64,
+        points=whole_numbers(points) or 64,
         lengths=numbers(lengths, "lengths"),
         origin=numbers(origin, "an origin"),
         boundary=boundary,
+        shape=shape,
         hold_out=hold_out,
-        columns=_columns(columns),
+        columns=columns_of(columns),
         time_unit=time_unit,
         seed=seed,
     )
@@ -184,6 +194,7 @@ def place(
     points: PointsOption = None,
     dt: DtOption = None,
     origin: OriginOption = None,
+    shape: ShapeOption = None,
     frames: Annotated[int, typer.Option(help="Frames over which they report.")] = 10,
     noise: Annotated[
         float, typer.Option(help="Of a report, as a share of the field's spread.")
@@ -202,11 +213,11 @@ def place(
     """Choose the places of sensors that tell most of the state."""
     from ..assimilate import place as choose
 
-    for path in (out, picture):
-        _check_folder(path)
+    check_folder(out)
+    check_folder(picture, (".png", ".svg", ".pdf"))
     with progress_bar("placing") as bar:
         found = choose(
-            _dynamics(model, equation),
+            dynamics_of(model, equation),
             sensors=sensors,
             frames=frames,
             noise=noise,
@@ -214,7 +225,7 @@ def place(
             prior=prior,
             length=length,
             progress=bar,
-            **_setting(coefficients, lengths, points, dt, origin, boundary),
+            **setting_of(coefficients, lengths, points, dt, origin, boundary, shape),
         )
     if out is not None:
         from ..data.atomic import write_whole
@@ -238,74 +249,6 @@ def place(
     for path in (out, picture):
         if path is not None:
             _print(f"wrote {path}")
-
-
-def _dynamics(model: str | None, equation: str | None) -> str:
-    if (model is None) == (equation is None):
-        raise SplatopError(
-            f"expected --model or --equation, got {'neither' if model is None else 'both'}"
-        )
-    if model is not None and "=" in model:
-        raise SplatopError(f"expected the name or path of a model, got '{model}': use --equation")
-    if equation is not None and "=" not in equation:
-        raise SplatopError(f"expected an equation such as dt(u) = D*lap(u), got '{equation}'")
-    return model or equation or ""
-
-
-def _setting(
-    coefficients: str | None,
-    lengths: str | None,
-    points: str | None,
-    dt: float | None,
-    origin: str | None,
-    boundary: str | None,
-) -> dict[str, Any]:
-    from ..equation import parse_coefficients
-
-    return {
-        "coefficients": parse_coefficients(coefficients) if coefficients else None,
-        "lengths": numbers(lengths, "lengths"),
-        "points": _whole(points),
-        "dt": dt,
-        "origin": numbers(origin, "an origin"),
-        "boundary": boundary,
-    }
-
-
-def _whole(text: str | None) -> list[int] | None:
-    given = numbers(text, "points")
-    if given is None:
-        return None
-    if any(n != int(n) or n < 1 for n in given):
-        raise SplatopError(f"expected whole numbers of points such as 64 or 64,32, got '{text}'")
-    return [int(n) for n in given]
-
-
-def _unknown(text: str | None) -> tuple[tuple[str, ...], dict[str, float]]:
-    """Names, or values to start from."""
-    from ..equation import parse_coefficients
-
-    if not text:
-        return (), {}
-    if "=" in text:
-        starts = parse_coefficients(text)
-        return tuple(starts), starts
-    return tuple(name.strip() for name in text.split(",")), {}
-
-
-def _columns(text: str | None) -> dict[str, str] | None:
-    if not text:
-        return None
-    pairs = [part.partition("=") for part in text.split(",")]
-    if any(not (here.strip() and sign and there.strip()) for here, sign, there in pairs):
-        raise SplatopError(f"expected columns such as t=date,x=lon, got '{text}'")
-    return {here.strip(): there.strip() for here, _, there in pairs}
-
-
-def _check_folder(path: Path | None) -> None:
-    """Refuse a place that cannot be written to before minutes of work, not after."""
-    if path is not None and not path.parent.is_dir():
-        raise SplatopError(f"expected an existing folder, got {path.parent}: make it first")
 
 
 def _show(content: dict[str, Any]) -> None:

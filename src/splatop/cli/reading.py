@@ -116,6 +116,15 @@ _OPTIONS: dict[str, tuple[Any, Any]] = {
         ],
         None,
     ),
+    "resample": (
+        Annotated[
+            bool,
+            typer.Option(
+                "--resample", help="Interpolate axes with uneven coordinates to even points."
+            ),
+        ],
+        False,
+    ),
     "drop_end": (
         Annotated[
             bool, typer.Option("--drop-end", help="Leave out a last point that repeats the first.")
@@ -160,6 +169,7 @@ def arguments(reading: Reading) -> dict[str, Any]:
         "shape": reading["shape"],
         "mask": reading["mask"],
         "drop_end": reading["drop_end"] or None,
+        "resample": reading["resample"] or None,
     }
     return {name: value for name, value in asked.items() if value is not None}
 

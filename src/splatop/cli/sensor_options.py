@@ -1,9 +1,12 @@
 """Options that commands on sensors share."""
 
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
+
+from ..errors import SplatopError
+from .reading import numbers
 
 TableArgument = Annotated[
     Path,
@@ -23,6 +26,13 @@ EquationOption = Annotated[
 BoundaryOption = Annotated[
     str | None,
     typer.Option(help='What holds at the edges: "x: u = 0; y: periodic"; else periodic.'),
+]
+ShapeOption = Annotated[
+    str | None,
+    typer.Option(
+        help='The part of the plane that is looked at: "disk(0.5, 0.5, 0.4)", "box - disk(0.4, '
+        '0.5, 0.15)", or a mesh file; --boundary then names its edges.'
+    ),
 ]
 CoefficientsOption = Annotated[str | None, typer.Option(help="Of the equation: v=0.1,D=1e-3.")]
 LengthsOption = Annotated[str | None, typer.Option(help="Sides of the box: 1 or 1,2.")]
@@ -48,3 +58,80 @@ PriorOption = Annotated[
         "in; else a benchmark's own, or smooth ones."
     ),
 ]
+
+
+def dynamics_of(model: str | None, equation: str | None) -> str:
+    """The one of both that was given."""
+    if (model is None) == (equation is None):
+        raise SplatopError(
+            f"expected --model or --equation, got {'neither' if model is None else 'both'}"
+        )
+    if model is not None and "=" in model:
+        raise SplatopError(f"expected the name or path of a model, got '{model}': use --equation")
+    if equation is not None and "=" not in equation:
+        raise SplatopError(f"expected an equation such as dt(u) = D*lap(u), got '{equation}'")
+    return model or equation or ""
+
+
+def setting_of(
+    coefficients: str | None,
+    lengths: str | None,
+    points: str | None,
+    dt: float | None,
+    origin: str | None,
+    boundary: str | None,
+    shape: str | None,
+) -> dict[str, Any]:
+    """What says where a state lives, as `assimilate` takes it."""
+    from ..equation import parse_coefficients
+
+    return {
+        "coefficients": parse_coefficients(coefficients) if coefficients else None,
+        "lengths": numbers(lengths, "lengths"),
+        "points": whole_numbers(points),
+        "dt": dt,
+        "origin": numbers(origin, "an origin"),
+        "boundary": boundary,
+        "shape": shape,
+    }
+
+
+def whole_numbers(text: str | None) -> list[int] | None:
+    """Numbers of points."""
+    given = numbers(text, "points")
+    if given is None:
+        return None
+    if any(n != int(n) or n < 1 for n in given):
+        raise SplatopError(f"expected whole numbers of points such as 64 or 64,32, got '{text}'")
+    return [int(n) for n in given]
+
+
+def unknown_of(text: str | None) -> tuple[tuple[str, ...], dict[str, float]]:
+    """Names, or values to start from."""
+    from ..equation import parse_coefficients
+
+    if not text:
+        return (), {}
+    if "=" in text:
+        starts = parse_coefficients(text)
+        return tuple(starts), starts
+    return tuple(name.strip() for name in text.split(",")), {}
+
+
+def columns_of(text: str | None) -> dict[str, str] | None:
+    """What columns are called in a table."""
+    if not text:
+        return None
+    pairs = [part.partition("=") for part in text.split(",")]
+    if any(not (here.strip() and sign and there.strip()) for here, sign, there in pairs):
+        raise SplatopError(f"expected columns such as t=date,x=lon, got '{text}'")
+    return {here.strip(): there.strip() for here, _, there in pairs}
+
+
+def check_folder(path: Path | None, kinds: tuple[str, ...] = ()) -> None:
+    """Refuse what cannot be written before minutes of work, not after: a place that is not there, a
+    name that ends in none of `kinds`."""
+    if path is not None and not path.parent.is_dir():
+        raise SplatopError(f"expected an existing folder, got {path.parent}: make it first")
+    if path is not None and kinds and path.suffix.lower() not in kinds:
+        raise SplatopError(f"expected a name that ends in {', '.join(kinds)}, got '{path}'")

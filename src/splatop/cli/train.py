@@ -11,6 +11,7 @@ from .coarse import CoarseOption, factor_of, proposals, typical, within_budget
 from .compiled import keeps_compiled
 from .progress import TrainingProgress
 from .reading import Reading, arguments, moments, open_data, reads_a_file
+from .sensor_options import PointsOption
 
 Benchmark = Annotated[str | None, typer.Argument(help="A benchmark (see `splatop benchmarks`).")]
 DataOption = Annotated[Path | None, typer.Option("--data", help="A file of trajectories.")]
@@ -23,17 +24,24 @@ CoefficientsOption = Annotated[
 ]
 
 
-def _problem(benchmark, data, equation, coefficients, *, reading, hold_out=None, symmetry=None):
+def _problem(
+    benchmark, data, equation, coefficients, *, reading, hold_out=None, symmetry=None, found=None
+):
+    """What is to be trained on; `found` are the frames that sensors tell, if there are such."""
     from ..discover.symmetry import symmetry_names
     from ..equation import parse_coefficients
     from ..training import Problem
 
+    known = parse_coefficients(coefficients) if coefficients else {}
+    how = arguments(reading) if data is not None else {}
+    if found is not None:
+        data, known = found.frames, found.coefficients
     return Problem(
         benchmark=benchmark,
         data=None if data is None else str(data),
-        reading=arguments(reading) if data is not None else {},
+        reading=how,
         equation_text=equation,
-        coefficients=parse_coefficients(coefficients) if coefficients else {},
+        coefficients=known,
         hold_out=hold_out,
         symmetry=symmetry_names(symmetry or ""),
     )
@@ -57,8 +65,19 @@ def train(
     *,
     out: Annotated[Path, typer.Option("--out", help="The run folder to write.")],
     data: DataOption = None,
+    sensors: Annotated[
+        Path | None,
+        typer.Option(
+            help="Instead: a table of what sensors reported (splatop assimilate); with --equation, "
+            "--lengths, --points and --dt."
+        ),
+    ] = None,
     equation: EquationOption = None,
     coefficients: CoefficientsOption = None,
+    points: PointsOption = None,
+    unknown: Annotated[
+        str | None, typer.Option(help="With --sensors: where coefficients begin: v=0.5,D=1e-3.")
+    ] = None,
     hold_out: Annotated[
         int | None,
         typer.Option(
@@ -113,6 +132,22 @@ def train(
 
     if distributed:
         start_distributed()
+    found = None
+    if sensors is not None:
+        from .sensor_training import analysed
+
+        found = analysed(
+            sensors,
+            equation,
+            coefficients,
+            other=benchmark or data,
+            points=points,
+            unknown=unknown,
+            reading=reading,
+            out=out,
+            resume=resume,
+        )
+        model = "physics" if found.explained and model == "surrogate" else model
     problem = _problem(
         benchmark,
         data,
@@ -121,6 +156,7 @@ def train(
         hold_out=hold_out,
         reading=reading,
         symmetry=symmetry,
+        found=found,
     )
     chosen = training.preset(preset, benchmark)
     factor = factor_of(coarse)
@@ -146,6 +182,8 @@ def train(
         highlight=False,
     )
     console.print(trained.record["summary"], markup=False, highlight=False, soft_wrap=True)
+    if found is not None:
+        found.judge(trained)
     if (trained.record.get("unknown") or {}).get("kept") == "learned":
         from ..reproduce.learned_term import draw_learned
         from ..reproduce.plots import save_figure

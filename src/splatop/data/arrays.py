@@ -1,14 +1,15 @@
 """Reading plain `.npy` and `.npz` arrays, and APEBench's `.npy` with its `.json`."""
 
 import json
+import struct
 import zipfile
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
-from ..errors import SplatopError
+from ..errors import SplatopError, check_memory
 from ..grid import Grid
 from .axes import (
     SPATIAL,
@@ -27,6 +28,7 @@ from .trajectories import Trajectories, checked_metadata
 
 NPY = b"\x93NUMPY"
 ZIP = b"PK\x03\x04"
+_SMALL = 2**20  # bytes of an array that is read at once
 
 
 class AxesTrajectories(Trajectories):
@@ -159,8 +161,7 @@ def _load_npy(path: Path) -> np.ndarray:
 def load_npz(path: Path) -> dict[str, np.ndarray]:
     """The arrays of a file, by name; never objects."""
     try:
-        with np.load(path, allow_pickle=False) as archive:
-            arrays = {name: archive[name] for name in archive.files}
+        arrays = dict(_members(path))
     except (ValueError, zipfile.BadZipFile, EOFError) as error:
         raise _refused(path, str(error)) from error
     held = {name: array for name, array in arrays.items() if array.dtype.kind in "buifc"}
@@ -170,6 +171,38 @@ def load_npz(path: Path) -> dict[str, np.ndarray]:
             f"{', '.join(arrays) or 'none'}"
         )
     return held
+
+
+def _members(path: Path) -> Iterator[tuple[str, np.ndarray]]:
+    """The arrays of a `.npz` by name: those that are not compressed stay on disk."""
+    with np.load(path, allow_pickle=False) as archive, zipfile.ZipFile(path) as members:
+        for info in members.infolist():
+            name = info.filename.removesuffix(".npy")
+            plain = info.compress_type == zipfile.ZIP_STORED and info.filename.endswith(".npy")
+            mapped = _mapped(path, info) if plain and info.file_size > _SMALL else None
+            if mapped is None:
+                check_memory(info.file_size, f"'{name}' of {path.name}", "save it as .npy or HDF5")
+                mapped = archive[name]
+            yield name, mapped
+
+
+def _mapped(path: Path, info: zipfile.ZipInfo) -> np.ndarray | None:
+    """An array in an archive, as a view of the file; None if it cannot be one."""
+    with path.open("rb") as stream:
+        stream.seek(info.header_offset + 26)  # the lengths of name and extra field, before the data
+        name, extra = struct.unpack("<HH", stream.read(4))
+        stream.seek(info.header_offset + 30 + name + extra)
+        version = np.lib.format.read_magic(stream)
+        if version not in ((1, 0), (2, 0)):
+            return None
+        read = getattr(np.lib.format, f"read_array_header_{version[0]}_0")
+        shape, fortran, dtype = read(stream)
+        size = int(np.prod(shape, dtype=float)) * dtype.itemsize
+        begin = stream.tell()
+        if dtype.hasobject or not size or begin + size > path.stat().st_size:
+            return None
+    order = "F" if fortran else "C"
+    return np.memmap(path, dtype, "r", begin, shape, order)
 
 
 def _refused(path: Path, reason: str) -> SplatopError:

@@ -51,16 +51,35 @@ def uniform_spacing(coordinates: np.ndarray, name: str, *, source: str) -> float
             f"got an array of shape {coordinates.shape}"
         )
     spacing = (coordinates[-1] - coordinates[0]) / (len(coordinates) - 1)
-    typical = np.median(np.diff(coordinates))
     uneven = uneven_gaps(coordinates)
     if spacing <= 0 or uneven.any():
-        first = int(np.argmax(uneven)) if uneven.any() else 0
-        raise SplatopError(
-            f"{source}: expected evenly spaced, increasing values along {name}, got "
-            f"{coordinates[first]:g} and then {coordinates[first + 1]:g} at index {first} "
-            f"(the usual step is {typical:g}): resample to even spacing first"
-        )
+        raise uneven_axis(coordinates, name, source, "resample to even spacing first")
     return float(spacing)
+
+
+def uneven_axis(
+    coordinates: np.ndarray, name: str, source: str, cure: str = "repair them"
+) -> SplatopError:
+    """What is said of coordinates that are not even, with the place."""
+    uneven = uneven_gaps(coordinates)
+    first = int(np.argmax(uneven)) if uneven.any() else 0
+    return SplatopError(
+        f"{source}: expected evenly spaced, increasing values along {name}, got "
+        f"{coordinates[first]:g} and then {coordinates[first + 1]:g} at index {first} "
+        f"(the usual step is {np.median(np.diff(coordinates)):g}): {cure}"
+    )
+
+
+def mean_spacing(coordinates: np.ndarray, name: str, *, source: str) -> float:
+    """The spacing of coordinates that rise or fall, on average; uneven ones are told apart later,
+    where they can be resampled."""
+    coordinates = np.asarray(coordinates, float)
+    if coordinates.ndim != 1 or len(coordinates) < 2 or not np.isfinite(coordinates).all():
+        return uniform_spacing(coordinates, name, source=source)
+    gaps = np.diff(coordinates)
+    if not ((gaps > 0).all() or (gaps < 0).all()):
+        raise uneven_axis(coordinates, name, source)
+    return float(abs(coordinates[-1] - coordinates[0]) / (len(coordinates) - 1))
 
 
 def uneven_gaps(coordinates: np.ndarray) -> np.ndarray:
@@ -99,19 +118,38 @@ def as_origin(
 
 
 def first_coordinate(along: np.ndarray | None, count: int) -> float:
-    """Where an axis of `count` points begins; 0 if it has no finite coordinate for each."""
+    """The lower end of an axis of `count` points; 0 if it has no finite coordinate for each."""
     if along is None or along.shape != (count,) or not np.issubdtype(along.dtype, np.number):
         return 0.0
-    return float(along[0]) if np.isfinite(along[0]) else 0.0
+    return float(min(along[0], along[-1])) if np.isfinite([along[0], along[-1]]).all() else 0.0
 
 
 def choose_fields(wanted: Sequence[str] | None, available: Iterable[str]) -> tuple[str, ...]:
-    """The fields asked for, or all there are."""
+    """The fields asked for, or all there are; a vector's name asks for all of its components."""
     available = tuple(available)
+    found: list[str] = []
     for name in wanted or ():
-        if name not in available:
+        components = [name] if name in available else components_of(name, available)
+        if not components:
             raise unknown_name("field", name, available)
-    return tuple(wanted or available)
+        found += components
+    return tuple(found or available)
+
+
+def components_of(name: str, available: Iterable[str]) -> list[str]:
+    """The fields `v_x`, `v_xy`, ... of a vector or tensor `v`."""
+    return [
+        one
+        for one in available
+        if one.startswith(f"{name}_") and set(one[len(name) + 1 :]) <= set(SPATIAL)
+    ]
+
+
+def component_names(name: str, count: int, dims: int) -> list[str]:
+    """Names for the channels of a variable: those of a vector have the letters of its axes."""
+    if count == 1:
+        return [name]
+    return [f"{name}_{k}" for k in (SPATIAL[:dims] if count == dims else range(count))]
 
 
 def common_shape(shapes: Mapping[str, tuple[int, ...]], source: str) -> tuple[int, ...]:
@@ -145,7 +183,8 @@ def name_channels(fields: Sequence[str] | None, channels: int, source: str) -> t
     if fields is None or len(fields) != channels:
         raise SplatopError(
             f"{source}: expected names for its {channels} channel(s), "
-            f"got {', '.join(fields or ()) or 'none'}: give the fields, in order"
+            f"got {', '.join(fields or ()) or 'none'}: give the fields, in order (--fields "
+            f"{','.join('uvwpqrst'[:channels])})"
         )
     return tuple(fields)
 

@@ -10,17 +10,19 @@ from typing import Any
 
 import numpy as np
 
-from ..domain import AXES, Condition, Domain
+from ..domain import AXES, FREE, Condition, Domain
 from ..equation import parse_boundary
 from ..errors import SplatopError
 from ..grid import Grid
 from .axes import as_lengths, as_origin
 from .ends import Sampled, proposed, sampled, seen_at, violation
+from .evened import evened
 from .sampling import AxisPoints, axis_points, sampling_words, unknown_sampling
 from .seam import check_seam, open_seam, seams_of, without_end
 from .shaped import settled_on_shape, speaks_of_a_shape
-from .stated import PERIODIC
+from .stated import OPEN, PERIODIC
 from .trajectories import Trajectories
+from .unseen import at_rest, check_holes
 
 Conditions = dict[tuple[str, str], Condition]
 
@@ -37,6 +39,7 @@ class Told:
     origin: float | Sequence[float] | None = None
     shape: str | None = None
     mask: np.ndarray | None = None  # True inside
+    resample: bool = False
 
 
 @dataclass(frozen=True)
@@ -60,6 +63,8 @@ def settled(data: Trajectories, told: Told) -> Trajectories:
     """
     if told.boundary is not None and told.periodic:
         raise SplatopError("expected --boundary or --periodic, got both: 'all: periodic' is a text")
+    if isinstance(data.grid, Grid):
+        data = evened(data, resample=told.resample, lengths=told.lengths, origin=told.origin)
     if speaks_of_a_shape(data, told.shape, told.mask):
         return settled_on_shape(data, told)
     if told.drop_end:
@@ -105,6 +110,8 @@ def _periodic_text(by: str) -> str:
             return "periodic"
         case "the data closes":
             return "periodic (not stated, the data closes)"
+        case str() if by.startswith("the data closes"):
+            return f"periodic (not stated, {by})"
     return f"periodic ({by})"
 
 
@@ -159,6 +166,8 @@ def _from_text(data: Trajectories, text: str) -> _Edges:
 def _from_flags(data: Trajectories, told: Told) -> _Edges:
     """The Well's flags and the like; where there is none, the data themselves."""
     stated = data.stated
+    if stated.problem is not None:
+        raise SplatopError(stated.problem)
     flags = [stated.flagged(axis) for axis in range(data.grid.dims)]
     if all(pair == (PERIODIC, PERIODIC) for pair in flags):
         return _Edges((True,) * data.grid.dims, {}, stated.by)
@@ -169,6 +178,7 @@ def _from_flags(data: Trajectories, told: Told) -> _Edges:
                 f"{pair[0]} and {pair[1]}: give --boundary"
             )
     unsaid = [axis for axis, pair in enumerate(flags) if None in pair]
+    check_holes(data, unsaid)
     seams = dict(zip(unsaid, seams_of(data, tuple(unsaid)), strict=True))
     torn = {
         axis: open_seam(seam, AXES[axis]) or (_two_ends(data, axis, told) if seam.hidden else None)
@@ -181,12 +191,14 @@ def _from_flags(data: Trajectories, told: Told) -> _Edges:
     )
     bounded = [axis for axis, ring in enumerate(periodic) if not ring]
     if not bounded:
-        return _Edges(periodic, {}, "the data closes")
+        return _Edges(periodic, {}, "the data closes" + at_rest(data, unsaid))
     wanted = [(f"{AXES[a]}{end}", name) for a in bounded for end in (0, 1) for name in data.fields]
-    if all(place in stated.values for place in wanted):
-        values = {place: Condition("value", stated.values[place]) for place in wanted}
-        return _Edges(periodic, values, stated.by)
-    first = bounded[0]
+    known = {place: Condition("value", value) for place, value in stated.values.items()}
+    known |= {place: FREE for place in wanted if stated.flags.get(place[0]) == OPEN}
+    if all(place in known for place in wanted):
+        return _Edges(periodic, {place: known[place] for place in wanted}, stated.by)
+    lacking = [a for a in bounded if any(p[0][0] == AXES[a] and p not in known for p in wanted)]
+    first = lacking[0]
     if None not in flags[first]:
         ends = " and ".join(
             f"'{flag}' at {AXES[first]}{end}" for end, flag in enumerate(flags[first])
@@ -227,8 +239,12 @@ def _unknown(
     sample = sampled(data)
     grid, missing = _assumed(data, told, periodic, sample)
     guess = proposed(sample, grid, box, data.fields)
+    freed = {
+        at: one for at, one in guess.conditions.items() if data.stated.flags.get(at[0]) != OPEN
+    }
+    guess = box.with_conditions(freed)
     words = f'--boundary "{guess.describe(data.fields)}"' + missing
-    found = seen_at(sample, grid, guess, data.fields)
+    found = seen_at(sample, grid, guess, data.fields, but=data.stated.opened)
     shown = ", ".join(found[:6]) + (f" and {len(found) - 6} more" if len(found) > 6 else "")
     return SplatopError(
         f"{data.source}: {reason}. In the data {shown}: if that is what holds, give {words} "

@@ -222,8 +222,15 @@ def seen(condition: Condition, end: End, name: str, side: str) -> str:
     return f"{name} is {what} at {side} ({low:.3g} to {high:.3g})"
 
 
-def seen_at(sample: Sampled, grid: Grid, domain: Domain, fields: tuple[str, ...]) -> list[str]:
-    """What the data do at each end, for the conditions that were proposed from them."""
+def seen_at(
+    sample: Sampled,
+    grid: Grid,
+    domain: Domain,
+    fields: tuple[str, ...],
+    *,
+    but: tuple[str, ...] = (),
+) -> list[str]:
+    """What the data do at each end `but` these, for the conditions proposed from them."""
     return [
         seen(
             domain.at(side, name),
@@ -232,6 +239,7 @@ def seen_at(sample: Sampled, grid: Grid, domain: Domain, fields: tuple[str, ...]
             side,
         )
         for side in domain.sides
+        if side not in but
         for channel, name in enumerate(fields)
     ]
 

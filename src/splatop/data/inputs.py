@@ -9,6 +9,7 @@ import numpy as np
 
 from ..errors import SplatopError, unknown_name
 from ..signal import Signal
+from .axes import choose_fields
 from .trajectories import Trajectories
 
 # Frames before and after a window that its inputs are interpolated from.
@@ -57,9 +58,35 @@ class Driven(Trajectories):
         self.whole.close()
 
 
+class _WithConstant(Trajectories):
+    """Trajectories with fields beside them that a file holds once for all times."""
+
+    def __init__(self, whole: Trajectories, names: Sequence[str]):
+        self.whole, self._constant = whole, tuple(names)
+        self._like(whole)
+        self.fields = (*whole.fields, *self._constant)
+
+    def read(self, trajectory: int, start: int, frames: int) -> np.ndarray:
+        states = self.whole.read(trajectory, start, frames)
+        beside = np.stack([self.static[name](trajectory) for name in self._constant])
+        every = np.broadcast_to(beside, (frames, *beside.shape)).astype(states.dtype)
+        return np.concatenate([states, every], axis=1)
+
+    def close(self) -> None:
+        self.whole.close()
+
+
 def with_inputs(data: Trajectories, inputs: Sequence[str] | None) -> Trajectories:
-    """The data with some of its fields as inputs of the others."""
-    return Driven(data, inputs) if inputs else data
+    """The data with some of its fields as inputs of the others; those that do not change in time
+    are read where they are asked for, and named where they are not."""
+    if data.static:
+        names = ",".join(data.static)
+        data.attributes["constant_fields"] = f"{names} (known inputs: --inputs {names})"
+    if not inputs:
+        return data
+    wanted = choose_fields(inputs, (*data.fields, *data.static))
+    constant = [name for name in wanted if name not in data.fields]
+    return Driven(_WithConstant(data, constant) if constant else data, wanted)
 
 
 def check_drop(drop_end: bool, inputs: Sequence[str] | None) -> None:

@@ -15,17 +15,18 @@ from .axes import (
     as_origin,
     choose_fields,
     common_shape,
+    component_names,
     first_coordinate,
     is_complex,
+    mean_spacing,
     name_channels,
     need,
     parse_axes,
     to_standard,
-    uniform_spacing,
 )
 from .stated import Stated
 from .times import frame_times
-from .trajectories import Trajectories, checked_metadata
+from .trajectories import Constant, Trajectories, checked_metadata
 
 # Names that leave no doubt. Others are named by the user, with `axes`.
 LETTERS = {
@@ -34,6 +35,17 @@ LETTERS = {
     **dict.fromkeys(("c", "channel", "component"), "c"),
     **{letter: letter for letter in SPATIAL},
 }
+# Names that say what a dimension is, but on a sphere: the user has to say that it is flat.
+_LIKE = {
+    **dict.fromkeys(("lon", "longitude", "xc", "i", "west_east", "xlon"), "x"),
+    **dict.fromkeys(("lat", "latitude", "yc", "j", "south_north", "ylat"), "y"),
+    **dict.fromkeys(("level", "lev", "depth", "height", "altitude", "pressure_level"), "z"),
+    **dict.fromkeys(("valid_time", "date", "datetime", "step", "frame", "month", "day"), "t"),
+    **dict.fromkeys(("number", "realization", "run", "simulation", "case"), "b"),
+}
+
+
+_LISTED = 8  # variables in a message
 
 
 @dataclass(frozen=True)
@@ -72,14 +84,20 @@ class LabelledTrajectories(Trajectories):
     ):
         self._data = data
         states = _states(data, axes, source)
-        self._variables, self.fields = _channels(states, fields, source)
-        found = [
-            is_complex(variable.data.dtype, f"'{variable.data.name}'", source)
-            for variable in self._variables
-        ]
-        self.complex_fields = _complex_fields(self.fields, found)
+        channels = _channels(states, fields, source)
+        self.fields = tuple(channels)
+        self._variables = list({id(held): held for held, _ in channels.values()}.values())
+        # Where each field lies among all channels of the variables, which are read as they are.
+        before = np.cumsum([0, *(held.shape.get("c", 1) for held in self._variables)])
+        numbers = {id(held): int(n) for held, n in zip(self._variables, before, strict=False)}
+        self._picked = [numbers[id(held)] + index for held, index in channels.values()]
+        self.complex_fields = tuple(
+            name
+            for name, (held, _) in channels.items()
+            if is_complex(held.data.dtype, f"'{held.data.name}'", source)
+        )
         first = self._variables[0]
-        letters = sorted(first.axes)
+        letters = sorted(set(first.axes) - {"c"})
         common_shape(
             {str(v.data.name): tuple(v.shape.get(k, 1) for k in letters) for v in self._variables},
             source,
@@ -110,7 +128,11 @@ class LabelledTrajectories(Trajectories):
             text=None if stated is None else str(stated),
             others=tuple(name for name in states if name not in self.fields),
         )
+        self.static = _static(data, first)
         self.attributes = {"source": source, "format": "xarray"}
+        units = data[first.dimension("t")].attrs.get("units") if self.times is not None else None
+        if isinstance(units, str):
+            self.attributes["clock"] = units
 
     def read(self, trajectory: int, start: int, frames: int) -> np.ndarray:
         parts = []
@@ -120,7 +142,8 @@ class LabelledTrajectories(Trajectories):
                 where[variable.dimension("b")] = trajectory
             block = variable.data.isel(where).values
             parts.append(to_standard(block, variable.axes.replace("b", "")))
-        return np.concatenate(parts, axis=1)
+        whole = np.concatenate(parts, axis=1)
+        return whole if self._picked == [*range(whole.shape[1])] else whole[:, self._picked]
 
     def close(self) -> None:
         self._data.close()
@@ -143,47 +166,104 @@ def open_labelled(path: Path) -> xr.Dataset:
 
 def _states(data: xr.Dataset, axes: str | None, source: str) -> dict[str, _Variable]:
     found = {}
-    for name, variable in data.data_vars.items():
-        letters = [LETTERS.get(str(dim).lower(), "?") for dim in variable.dims]
+    for name, stored in data.data_vars.items():
+        known = {dim: LETTERS.get(str(dim).lower(), "?") for dim in stored.dims}
+        single = [d for d, k in known.items() if stored.sizes[d] == 1 and (axes or k == "?")]
+        # A dimension of one value, such as a level, is none, unless it was named.
+        keep = axes is not None and stored.ndim == len(axes)
+        variable = stored if keep else stored.squeeze(single, drop=True)
+        letters = [known[dim] for dim in variable.dims]
         if axes is not None:
             letters = list(axes) if variable.ndim == len(axes) else []
         if "t" in letters and "x" in letters and "?" not in letters:
             order = parse_axes("".join(letters), variable.ndim, source=source)
             found[str(name)] = _Variable(variable, order)
     if not found:
-        listed = ", ".join(f"{name} {tuple(v.dims)}" for name, v in data.data_vars.items())
+        held = dict(list(data.data_vars.items())[:_LISTED])
+        listed = ", ".join(f"{name} ({', '.join(map(str, v.dims))})" for name, v in held.items())
         raise SplatopError(
             f"{source}: expected variables over the dimensions time and x (and trajectory, "
             f"channel, y, z), got {listed or 'none'}: rename them, or give their order "
-            "(--axes btxy)"
+            f"({_proposal(data)})"
         )
     return found
 
 
+def _proposal(data: xr.Dataset) -> str:
+    """The axes to give, where names tell what the dimensions are."""
+    names = {**LETTERS, **_LIKE}
+    for variable in data.data_vars.values():
+        dims = [str(dim).lower() for dim in variable.dims if variable.sizes[dim] > 1]
+        letters = "".join(names.get(dim, "?") for dim in dims)
+        if "?" in letters or len(set(letters)) < len(letters) or not {"t", "x"} <= set(letters):
+            continue
+        if "z" in letters and "y" not in letters:
+            letters = letters.replace("z", "y")
+        round_earth = any(dim.startswith("lat") for dim in dims)
+        flat = ", with degrees as lengths on a plane: far from the poles and in small parts only"
+        return f"--axes {letters}{flat if round_earth else ''}"
+    return "--axes btxy"
+
+
 def _channels(
     states: dict[str, _Variable], fields: Sequence[str] | None, source: str
-) -> tuple[list[_Variable], tuple[str, ...]]:
-    stacked = [name for name, variable in states.items() if "c" in variable.axes]
-    if not stacked:
-        names = choose_fields(fields, states)
-        return [states[name] for name in names], names
-    if len(states) > 1:
-        raise SplatopError(
-            f"{source}: expected one variable with a channel dimension, or several without, "
-            f"got {', '.join(states)}: keep one, or split the channels"
-        )
-    variable = states[stacked[0]]
-    labels = variable.coordinate("c")
-    if fields is None and labels is not None and labels.dtype.kind in "UOST":
-        fields = [str(label) for label in labels.values]
-    return [variable], name_channels(fields, variable.shape["c"], source)
+) -> dict[str, tuple[_Variable, int]]:
+    """The variable and the channel of each field.
+
+    The channels of the only variable are named by the user, or by labels; those of several, or of
+    one that is asked for by its name, are its components.
+    """
+    (name, only), *others = states.items()
+    if "c" in only.axes and not others and list(fields or ()) != [name]:
+        labels = only.coordinate("c")
+        if fields is None and labels is not None and labels.dtype.kind in "UOST":
+            fields = [str(label) for label in labels.values]
+        names = name_channels(fields, only.shape["c"], source)
+        return {one: (only, index) for index, one in enumerate(names)}
+    found = {}
+    for name, variable in states.items():
+        dims = len(set(variable.axes) & set(SPATIAL))
+        for index, one in enumerate(component_names(name, variable.shape.get("c", 1), dims)):
+            found[one] = (variable, index)
+    # A variable with numbered channels is asked for by its name as well.
+    numbered = {
+        name: [one for one, (held, _) in found.items() if held is variable]
+        for name, variable in states.items()
+    }
+    wanted = [one for name in fields or () for one in numbered.get(name, [name])]
+    return {one: found[one] for one in choose_fields(wanted or None, found)}
 
 
-def _complex_fields(fields: tuple[str, ...], found: list[bool]) -> tuple[str, ...]:
-    """Those of complex variables; one variable may hold all fields."""
-    if len(found) == 1:
-        return fields if found[0] else ()
-    return tuple(name for name, one in zip(fields, found, strict=True) if one)
+def _static(data: xr.Dataset, state: _Variable) -> dict[str, Constant]:
+    """Variables over the same space that do not change in time."""
+    space = [state.dimension(letter) for letter in SPATIAL if letter in state.axes]
+    batch = state.dimension("b") if "b" in state.axes else None
+    components = state.dimension("c") if "c" in state.axes else None
+    allowed = {*space, batch, components}
+    found: dict[str, Constant] = {}
+    for name, variable in data.data_vars.items():
+        dims = list(map(str, variable.dims))
+        if not set(space) <= set(dims) <= allowed or variable.dtype.kind not in "buif":
+            continue
+        count = variable.sizes[components] if components in dims else 1
+        for index, one in enumerate(component_names(str(name), count, len(space))):
+            found[one] = _constant(variable, space, batch, components, index)
+    return found
+
+
+def _constant(
+    variable: xr.DataArray,
+    space: list[str],
+    batch: str | None,
+    components: str | None,
+    index: int,
+) -> Constant:
+    def values(trajectory: int) -> np.ndarray:
+        where = {batch: trajectory, components: index}
+        where = {dim: at for dim, at in where.items() if dim in variable.dims}
+        return variable.isel(where).transpose(*space).values.astype(np.float32)
+
+    return values
 
 
 def _along(variable: _Variable, letter: str, what: str, source: str) -> np.ndarray:
@@ -199,18 +279,14 @@ def _along(variable: _Variable, letter: str, what: str, source: str) -> np.ndarr
     return values
 
 
-def _spacing(variable: _Variable, letter: str, what: str, source: str) -> float:
-    values = _along(variable, letter, what, source)
-    return uniform_spacing(values, variable.dimension(letter), source=source)
-
-
 def _origin(variable: _Variable, letter: str) -> float:
     along = variable.coordinate(letter)
     return first_coordinate(None if along is None else along.values, variable.shape[letter])
 
 
 def _length(variable: _Variable, letter: str, source: str) -> float:
-    spacing = _spacing(variable, letter, "the lengths (--lengths)", source)
+    values = _along(variable, letter, "the lengths (--lengths)", source)
+    spacing = mean_spacing(values, variable.dimension(letter), source=source)
     return variable.shape[letter] * spacing
 
 

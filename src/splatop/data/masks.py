@@ -11,6 +11,7 @@ from .hdf5 import SIGNATURE, datasets
 from .trajectories import Trajectories
 
 NAN = "nan"
+_UNREAD = np.empty((0, 0))
 
 
 def read_mask(path: Path, name: str, data: Trajectories) -> np.ndarray:
@@ -18,7 +19,7 @@ def read_mask(path: Path, name: str, data: Trajectories) -> np.ndarray:
     is finite if that is "nan"."""
     if name.lower() == NAN:
         return np.isfinite(data.states(0, 0, 1)[0]).all(axis=0)
-    held = _variables(path)
+    held = _variables(path, name)
     if name not in held:
         raise unknown_name("variable of the file for --mask", name, (*held, NAN))
     mask = held[name]
@@ -31,8 +32,8 @@ def read_mask(path: Path, name: str, data: Trajectories) -> np.ndarray:
     return mask
 
 
-def _variables(path: Path) -> dict[str, np.ndarray]:
-    """The two-dimensional arrays of numbers in a file."""
+def _variables(path: Path, wanted: str) -> dict[str, np.ndarray]:
+    """The two-dimensional arrays of numbers in a file; only the one that is wanted is read."""
     if path.is_dir():
         raise SplatopError(f"expected a file that holds the mask, got the folder {path}: use nan")
     with path.open("rb") as stream:
@@ -45,7 +46,7 @@ def _variables(path: Path) -> dict[str, np.ndarray]:
                 if isinstance(item, h5py.Group):
                     for key, one in datasets(item).items():
                         if one.ndim == 2 and one.dtype.kind in "buif":
-                            found[key] = np.asarray(one[()])
+                            found[key] = np.asarray(one[()]) if key == wanted else _UNREAD
 
             look("", file)
             file.visititems(look)

@@ -17,7 +17,8 @@ from .axes import SPATIAL
 from .hdf5 import SIGNATURE, datasets, error_line, open_hdf5, text
 from .labelled import LabelledTrajectories
 from .scattered import PLACES
-from .variables import Stored, Variables, letter_of, open_variables, values_of
+from .stored import Stored
+from .variables import Variables, letter_of, open_variables, values_of
 
 _NUMERIC = (
     "double",

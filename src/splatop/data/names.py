@@ -7,6 +7,7 @@ from dataclasses import replace
 import numpy as np
 
 from ..errors import SplatopError
+from .axes import components_of
 from .stated import Stated
 from .trajectories import Trajectories
 
@@ -41,6 +42,13 @@ class Renamed(Trajectories):
     def __init__(self, whole: Trajectories, names: Mapping[str, str]):
         self.whole = whole
         self._like(whole)
+        vectors = {old: components_of(old, whole.fields) for old in names}
+        names = dict(names) | {
+            one: names[old] + one[len(old) :]
+            for old, components in vectors.items()
+            for one in components
+            if one not in names
+        }
         self.fields = tuple(names.get(name, name) for name in whole.fields)
         self.complex_fields = tuple(names.get(name, name) for name in whole.complex_fields)
         self.stated = _stated(whole.stated, names)

@@ -19,7 +19,7 @@ from .names import Renamed, names_asked
 from .pdebench import FlatTrajectories, GroupedTrajectories, is_flat, is_grouped
 from .scattered import from_arrays, from_dataset
 from .tables import TABLES, open_table
-from .times import told_times
+from .times import steady, told_times
 from .trajectories import Trajectories
 from .well_reader import WellTrajectories, is_well
 
@@ -44,6 +44,7 @@ def open_trajectories(
     shape: str | None = None,
     mask: str | None = None,
     inputs: Sequence[str] | None = None,
+    resample: bool = False,
 ) -> Trajectories:
     """Open a file of trajectories; windows are read when they are asked for.
 
@@ -65,6 +66,8 @@ def open_trajectories(
     0.15)") or the path of a mesh, or `mask` the name of a variable of the file that is 1 inside and
     0 outside, or "nan" where values outside are NaN; `boundary` then names its edges. Data at
     scattered points always need one, unless their file states it.
+
+    `resample=True` interpolates axes with uneven coordinates to even points.
     """
     path = Path(path)
     if shape is not None and mask is not None:
@@ -82,13 +85,15 @@ def open_trajectories(
         ) from error
     try:
         if trajectories.frames < 2:
-            raise SplatopError(f"{path.name}: expected at least two frames, got one")
+            raise steady(path.name)
         if new_names:
             trajectories = Renamed(trajectories, new_names)
         trajectories = with_inputs(real_fields(trajectories), inputs)
         check_drop(drop_end, inputs)
         inside = None if mask is None else read_mask(path, mask, trajectories)
-        told = Told(boundary, sampling, periodic, drop_end, lengths, origin, shape, inside)
+        told = Told(
+            boundary, sampling, periodic, drop_end, lengths, origin, shape, inside, resample
+        )
         trajectories = settled(trajectories, told)
         trajectories.times = told_times(
             trajectories.times, t0, dt=trajectories.dt, frames=trajectories.frames
@@ -232,7 +237,8 @@ def _has_coordinates(file: h5py.File) -> bool:
 def _named_datasets(
     file: h5py.File, path: Path, axes: str | None, asked: dict[str, Any]
 ) -> Trajectories:
-    from .variables import Stored, Variables, open_variables  # with xarray, as above
+    from .stored import Stored  # with xarray, as above
+    from .variables import Variables, open_variables
 
     arrays = {
         name: Stored(item, transposed=False)

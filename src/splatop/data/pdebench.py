@@ -21,11 +21,11 @@ from .axes import (
     common_shape,
     first_coordinate,
     is_complex,
+    mean_spacing,
     name_channels,
     need,
     parse_axes,
     to_standard,
-    uniform_spacing,
 )
 from .hdf5 import datasets, group, numbers
 from .stated import OPEN, Stated, all_periodic
@@ -150,11 +150,12 @@ class GroupedTrajectories(Trajectories):
 def stated_by_name(name: str, fields: Sequence[str], points: Sequence[int]) -> Stated:
     """What is known of PDEBench's sets, which the files do not say but their names do.
 
-    Diffusion-reaction in 2D is insulated; compressible flows are named after their edges. Others,
-    such as diffusion-sorption with its condition of the third kind, have no words here.
+    Diffusion-reaction and the dam break in 2D have no slope at their walls; compressible flows are
+    named after their edges. Others, such as diffusion-sorption with its condition of the third
+    kind, have no words here.
     """
     by = "PDEBench's set, by the file's name"
-    if "diff-react" in name.lower() and len(points) == 2:
+    if ("diff-react" in name.lower() or "_rdb_" in name) and len(points) == 2:
         return Stated(by, text="all: " + ", ".join(f"dn({field}) = 0" for field in fields))
     if "_CFD_" in name and "_periodic_" in name:
         return all_periodic(len(points), by=by)
@@ -204,7 +205,7 @@ def _grid(
                 f"{source}: expected {count} coordinates along {name}, one for each point of the "
                 f"fields, got shape {along.shape}"
             )
-        found.append(count * uniform_spacing(along, name, source=source))
+        found.append(count * mean_spacing(along, name, source=source))
     return Grid(tuple(points), tuple(found), begins)
 
 

@@ -14,7 +14,8 @@ class Stated:
 
     `domain` and `layout` are of our own files, exact. `text` may name `others`, fields that the
     file has but that are not read. `flags` are by end: "periodic", "wall" or "open"; `values` are
-    those that walls state, by end and field. `by` names who says it, for messages.
+    those that walls state, by end and field; `problem` is what nobody but the user can settle. `by`
+    names who says it, for messages.
     """
 
     by: str = "the file"
@@ -24,6 +25,12 @@ class Stated:
     others: tuple[str, ...] = ()
     flags: Mapping[str, str] = field(default_factory=dict)
     values: Mapping[tuple[str, str], float] = field(default_factory=dict)
+    problem: str | None = None
+
+    @property
+    def opened(self) -> tuple[str, ...]:
+        """The ends that the flags leave open."""
+        return tuple(side for side, flag in self.flags.items() if flag == OPEN)
 
     def flagged(self, axis: int) -> tuple[str | None, str | None]:
         """The flags at the two ends of an axis."""

@@ -24,6 +24,8 @@ def frame_times(
     are refused.
     """
     stamps = np.asarray(stamps, float)
+    if stamps.shape == (1,):
+        raise steady(source)
     if stamps.ndim != 1 or len(stamps) < 2 or not np.isfinite(stamps).all():
         raise SplatopError(
             f"{source}: expected at least two finite values along {name}, "
@@ -44,6 +46,15 @@ def frame_times(
     if stated_dt is not None and np.isclose(step, stated_dt, rtol=1e-4):
         step = float(stated_dt)
     return step, stamps[0] + step * np.arange(len(stamps))
+
+
+def steady(source: str) -> SplatopError:
+    """What is said of data of one moment."""
+    return SplatopError(
+        f"{source}: expected trajectories of at least two frames, got one: a steady state, or a "
+        "pair of input and output, tells nothing of an evolution in time, which is what splatop "
+        "works with"
+    )
 
 
 def is_even(times: np.ndarray | None) -> bool:

@@ -25,6 +25,9 @@ _BLOCK_BYTES = 2**26
 _UNREADABLE = (OSError, RuntimeError, ValueError, TypeError, LookupError, MemoryError, zlib.error)
 
 
+Constant = Callable[[int], np.ndarray]
+
+
 class Trajectories(abc.ABC):
     """Trajectories with `frames` states each, a time `dt` apart.
 
@@ -50,6 +53,8 @@ class Trajectories(abc.ABC):
     times: np.ndarray | None = None
     inputs: tuple[str, ...] = ()
     mesh_shape: Any = None  # of values at the vertices of a mesh
+    # Fields that a file holds for all times at once, by name: `(*N)` of a trajectory.
+    static: Mapping[str, Constant] = {}
     _domain: Domain | None = None
 
     @property
@@ -76,7 +81,8 @@ class Trajectories(abc.ABC):
         self.trajectories, self.frames = whole.trajectories, whole.frames
         self.coefficients, self.attributes = whole.coefficients, whole.attributes
         self.coordinates, self.stated = whole.coordinates, whole.stated
-        self.times, self.mesh_shape = whole.times, whole.mesh_shape
+        self.times, self.static = whole.times, whole.static
+        self.mesh_shape = whole.mesh_shape
         self.domain = whole.domain
 
     @property
@@ -231,6 +237,11 @@ class Trajectories(abc.ABC):
                 f"{self.source}: expected finite values (below 3e38), got NaN or infinity in field "
                 f"'{self.fields[channel]}' of trajectory {trajectory} at step {start + offset}: "
                 "remove that trajectory, or cut it before that step"
+                + (
+                    "; if NaN marks what lies outside, such as land, give --mask nan"
+                    if self.grid.dims == 2
+                    else ""
+                )
             )
 
 

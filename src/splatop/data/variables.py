@@ -9,22 +9,23 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-import h5py
 import numpy as np
 import xarray as xr
-from xarray.backends import BackendArray
 from xarray.core import indexing
 
 from ..errors import SplatopError, unknown_name
 from .axes import SPATIAL, common_shape, parse_axes
 from .labelled import LabelledTrajectories
+from .stored import Stored
 
 # Names of coordinates, without regard to case.
 COORDINATES = {
     **{f"{axis}{more}": axis for axis in "txyz" for more in ("", axis, "s", "_star", "grid")},
     **dict.fromkeys(("time", "times", "tspan", "t_span"), "t"),
 }
-_COMPLEX = ("real", "imag")  # how MATLAB stores complex numbers in HDF5
+
+
+_FEW = 4  # channels at the end of an axis order
 
 
 @dataclass(frozen=True)
@@ -50,27 +51,6 @@ class Variables:
         found = [f"{name} {tuple(self.arrays[name].shape)}" for name in names]
         found += [f"{name} (a {kind})" for name, kind in self.others.items()]
         return ", ".join(found) or "nothing"
-
-
-class Stored(BackendArray):
-    """A variable of an HDF5 file, read when it is asked for; MATLAB has its axes the other way."""
-
-    def __init__(self, dataset: h5py.Dataset, *, transposed: bool):
-        self._dataset, self._transposed = dataset, transposed
-        self.shape = tuple(dataset.shape[::-1] if transposed else dataset.shape)
-        self._complex = dataset.dtype.names == _COMPLEX
-        self.dtype = (
-            np.result_type(dataset.dtype["real"], np.complex64) if self._complex else dataset.dtype
-        )
-
-    def __getitem__(self, key: Any) -> np.ndarray:
-        return indexing.explicit_indexing_adapter(
-            key, self.shape, indexing.IndexingSupport.BASIC, self.part
-        )
-
-    def part(self, key: tuple[int | slice, ...]) -> np.ndarray:
-        block = np.asarray(self._dataset[key[::-1]].T if self._transposed else self._dataset[key])
-        return (block["real"] + 1j * block["imag"]).astype(self.dtype) if self._complex else block
 
 
 def open_variables(
@@ -118,22 +98,50 @@ def labelled(variables: Variables, axes: str | None, fields: Sequence[str] | Non
         for name, found in held.items()
     }
     common_shape(
-        {name: tuple(size[k] for k in sorted(size)) for name, size in sizes.items()},
+        {name: tuple(size[k] for k in sorted(size) if k != "c") for name, size in sizes.items()},
         variables.source,
     )
     found_ones = {name: _variable(arrays[name], found) for name, found in held.items()}
+    size = max(sizes.values(), key=lambda one: one.get("c", 1))
+    letters = next(held[name] for name, one in sizes.items() if one is size)
+    found_ones |= _constant_ones(arrays, {*held, *along.names}, letters, size)
+    # A vector and a scalar may stand beside each other: one channel is none.
+    found_ones = {
+        name: one.isel(c=0) if one.sizes.get("c") == 1 and len(held) > 1 else one
+        for name, one in found_ones.items()
+    }
+    common_shape(
+        {name: (one.sizes["c"],) for name, one in found_ones.items() if "c" in one.dims}
+        or {"": ()},
+        variables.source,
+    )
     found_ones |= {
         name: xr.Variable((), values_of(array).reshape(()))
         for name, array in arrays.items()
         if not _sides(array) and name != "dt"
     }
-    size = next(iter(sizes.values()))
     coords = {
         letter: xr.Variable(letter, values)
         for letter, count in size.items()
         if (values := along.of_length(letter, count)) is not None
     }
     return xr.Dataset(found_ones, coords)
+
+
+def _constant_ones(
+    arrays: Mapping[str, Any], used: set[str], letters: str, size: Mapping[str, int]
+) -> dict[str, xr.Variable]:
+    """Arrays with the axes of a field but for time, and perhaps for trajectory and channel."""
+    orders = {letters.replace("t", "")}
+    orders |= {order.replace("b", "") for order in orders}
+    orders |= {order.replace("c", "") for order in orders}
+    found = {}
+    for name, array in arrays.items():
+        for order in sorted(orders, key=len, reverse=True):
+            if name not in used and tuple(array.shape) == tuple(size[k] for k in order):
+                found[name] = _variable(array, order)
+                break
+    return found
 
 
 # --- axes --------------------------------------------------------------------------------------
@@ -279,11 +287,14 @@ def _example(sides: tuple[int, ...], along: _Coordinates) -> str:
     for axis, count in enumerate(sides):
         found = [k for k in along.letters(count) if k not in letters]
         letters[axis] = found[0] if found else "?"
-    if "t" not in letters:
+    if len(sides) > 3 and sides[-1] <= _FEW and letters[-1] == "?":
+        letters[-1] = "c"
+    if "t" not in letters and "?" in letters:
         letters[max(i for i, k in enumerate(letters) if k == "?")] = "t"
     space = [k for k in SPATIAL if k not in letters]
     open_ones = [i for i, k in enumerate(letters) if k == "?"]
-    if len(open_ones) > 1 or "x" in letters:
+    led = letters[0] == "t" and len(open_ones) <= len(space)  # nothing stands before time
+    if open_ones and ((len(open_ones) > 1 and not led) or "x" in letters):
         letters[open_ones.pop(0)] = "b" if open_ones or "x" in letters else "x"
     for axis, letter in zip(open_ones, space, strict=False):
         letters[axis] = letter

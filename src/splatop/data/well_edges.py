@@ -7,7 +7,6 @@ import h5py
 import numpy as np
 
 from ..domain import AXES, Domain
-from ..errors import SplatopError
 from .hdf5 import group, strings, text
 from .stated import OPEN, PERIODIC, WALL, Stated
 
@@ -20,23 +19,27 @@ def read_flags(file: h5py.File, axes: Sequence[str], fields: Sequence[str], sour
     A mask says which of the two ends; without one it is both.
     """
     flags: dict[str, str] = {}
+    problem = None
     values: dict[tuple[str, str], float] = {}
     held = group(file, "boundary_conditions")
     for name, item in held.items() if held else ():
         kind = text(item.attrs.get("bc_type", "")).lower()
         if kind not in (PERIODIC, WALL, OPEN):
-            raise SplatopError(
+            problem = problem or (
                 f"{source}: expected PERIODIC, WALL or OPEN, got bc_type "
                 f"'{text(item.attrs.get('bc_type', ''))}' in boundary_conditions/{name}: give "
                 "--boundary"
             )
+            continue
         along = [one for one in strings(item.attrs.get("associated_dims", [])) if one in axes]
         if len(along) > 1 and kind != PERIODIC:
-            raise SplatopError(
+            problem = problem or (
                 f"{source}: expected walls at the ends of one axis, got {kind.upper()} along "
-                f"{', '.join(along)} in boundary_conditions/{name}: obstacles inside a box are not "
-                "supported"
+                f"{', '.join(along)} in boundary_conditions/{name}, an obstacle inside of the box: "
+                'say where it is, --shape "box - disk(0.5, 0.5, 0.1)" or --mask with a variable of '
+                "the file that is 1 inside of the fluid, and what holds at its edge (--boundary)"
             )
+            continue
         for one in along:
             axis = list(axes).index(one)
             for end in _ends(item, kind):
@@ -45,7 +48,7 @@ def read_flags(file: h5py.File, axes: Sequence[str], fields: Sequence[str], sour
                     flags[side] = WALL  # fields that differ: what holds is said by none of them
                 if kind == WALL:
                     values |= {(side, f): v for f, v in _values(item, end, fields).items()}
-    return Stated(flags=flags, values=values)
+    return Stated(flags=flags, values=values, problem=problem)
 
 
 def _ends(item: h5py.Group, kind: str) -> tuple[int, ...]:

@@ -19,14 +19,15 @@ from .axes import (
     as_origin,
     choose_fields,
     common_shape,
+    component_names,
     first_coordinate,
     is_complex,
-    uniform_spacing,
+    mean_spacing,
 )
 from .hdf5 import datasets, group, numbers, strings, text
 from .stated import Stated
 from .times import frame_times
-from .trajectories import Trajectories, checked_metadata
+from .trajectories import Constant, Trajectories, checked_metadata
 from .well_edges import read_flags
 from .well_writer import OURS
 
@@ -96,6 +97,9 @@ class WellTrajectories(Trajectories):
         self.attributes.pop("boundary_conditions", None)
         self.attributes.pop("sampling", None)
         self.attributes.pop("shape", None)
+        self.attributes.pop("constant_fields", None)
+        if scattered is None:
+            self.static = _static(file, len(axes), tuple(points))
         stored = {
             k: _coordinates(file, name, source) for k, name in zip(SPATIAL, axes, strict=False)
         }
@@ -163,7 +167,14 @@ def _axes(file: h5py.File, source: str) -> list[str]:
     dimensions = group(file, "dimensions")
     axes = strings(dimensions.attrs.get("spatial_dims", [])) if dimensions else []
     grid_type = text(file.attrs.get("grid_type", "cartesian"))
-    if grid_type != "cartesian" or not 1 <= len(axes) <= 3:
+    if grid_type != "cartesian" and 1 <= len(axes) <= 3:
+        raise SplatopError(
+            f"{source}: expected a cartesian grid, got grid_type '{grid_type}' with the dimensions "
+            f"{', '.join(axes)}: boxes and shapes are flat, and derivatives on a sphere are not "
+            "those of a plane; cut out a small part of it, write that as a flat grid "
+            "(grid_type 'cartesian') and read that"
+        )
+    if not 1 <= len(axes) <= 3:
         raise SplatopError(
             f"{source}: expected a cartesian grid in 1 to 3 dimensions, "
             f"got grid_type '{grid_type}' with the dimensions {', '.join(axes) or 'none'}"
@@ -217,13 +228,40 @@ def _channels(file: h5py.File, dims: int, source: str, axes: int) -> dict[str, _
     return channels
 
 
+def _static(file: h5py.File, dims: int, points: tuple[int, ...]) -> dict[str, Constant]:
+    """Fields that do not change in time: one for each trajectory, or one for all."""
+    found: dict[str, Constant] = {}
+    for rank in range(2):
+        fields = group(file, f"t{rank}_fields")
+        for name, dataset in datasets(fields).items() if fields else ():
+            each = bool(dataset.attrs.get("sample_varying", True))
+            if dataset.attrs.get("time_varying", True) or dataset.dtype.kind not in "buif":
+                continue
+            if dataset.shape[each : each + dims] != points:
+                continue
+            parts = int(np.prod(dataset.shape[each + dims :]))
+            for index, full in enumerate(component_names(name, parts, dims)):
+                found[full] = _constant(dataset, each, index, points)
+    return found
+
+
+def _constant(
+    dataset: h5py.Dataset, each: bool, component: int, points: tuple[int, ...]
+) -> Constant:
+    def values(trajectory: int) -> np.ndarray:
+        whole = np.asarray(dataset[trajectory] if each else dataset[()], np.float32)
+        return whole.reshape(*points, -1)[..., component]
+
+    return values
+
+
 def _lengths(
     file: h5py.File, axes: list[str], points: list[int], ours: dict[str, Any], source: str
 ) -> tuple[float, ...]:
     lengths = []
     for name, count in zip(axes, points, strict=True):
         coordinates = _axis(file, name, count, "lengths", source)
-        lengths.append(count * uniform_spacing(coordinates, name, source=source))
+        lengths.append(count * mean_spacing(coordinates, name, source=source))
     return _exact(tuple(lengths), ours.get("lengths"))
 
 

@@ -12,6 +12,7 @@ from ..assimilate import Analysis, Placement
 from ..assimilate.frames import Frames
 from ..data.atomic import write_whole
 from ..errors import SplatopError
+from ..points import Points
 from .pictures import DIVERGING, SEQUENTIAL, picture_address
 
 
@@ -31,7 +32,7 @@ def write_placement_picture(placement: Placement, out: str | Path) -> Path:
         left.plot(at[:, 0], np.zeros(len(at)), "k^", clip_on=False)
         left.set(xlabel="x", ylabel="expected standard deviation", ylim=(0, None))
     else:
-        _image(left, _plane(spread), placement.dynamics.written, SEQUENTIAL)
+        _image(left, _plane(spread, dynamics.written), placement.dynamics.written, SEQUENTIAL)
         left.plot(at[:, 0], at[:, 1], "o", color="w", markeredgecolor="k", markersize=5)
         for number, where in enumerate(at[:40]):
             left.annotate(
@@ -60,7 +61,11 @@ def frame_picture(analysis: Analysis, frames: Frames, number: int) -> str:
     for column, name in enumerate(fields):
         limit = float(np.abs(frames.mean[:, column]).max()) or 1.0
         image = _image(
-            axes[0, column], _plane(frames.mean[number, column]), frames.grid, DIVERGING, limit
+            axes[0, column],
+            _plane(frames.mean[number, column], frames.grid),
+            frames.grid,
+            DIVERGING,
+            limit,
         )
         figure.colorbar(image, ax=axes[0, column], shrink=0.8)
         axes[0, column].set_title(f"{name}, t = {frames.times[number]:g}", fontsize=9)
@@ -78,7 +83,10 @@ def frame_picture(analysis: Analysis, frames: Frames, number: int) -> str:
         )
         if frames.std is not None:
             image = _image(
-                axes[1, column], _plane(frames.std[number, column]), frames.grid, SEQUENTIAL
+                axes[1, column],
+                _plane(frames.std[number, column], frames.grid),
+                frames.grid,
+                SEQUENTIAL,
             )
             figure.colorbar(image, ax=axes[1, column], shrink=0.8)
             axes[1, column].set_title("standard deviation", fontsize=9)
@@ -124,7 +132,10 @@ def space_time_picture(analysis: Analysis, frames: Frames) -> str:
     return picture_address(_bytes(figure, "png"), "png")
 
 
-def _plane(values: np.ndarray) -> np.ndarray:
+def _plane(values: np.ndarray, grid: Any) -> np.ndarray:
+    """What is shown as an image; of scattered points their values."""
+    if isinstance(grid, Points):
+        return values if grid.cells is None else grid.on_grid(values)
     return values if values.ndim == 2 else values[:, :, values.shape[2] // 2]
 
 
@@ -134,6 +145,10 @@ def _image(
     x0, y0 = grid.origin[:2]
     x1, y1 = x0 + grid.lengths[0], y0 + grid.lengths[1]
     low = None if limit is None else -limit
+    if values.ndim == 1:
+        axes.set_aspect("equal")
+        colour = matplotlib.colormaps[colours]
+        return axes.scatter(*grid.places.T, c=values, cmap=colour, vmin=low, vmax=limit, s=8)
     return axes.imshow(
         values.T,
         origin="lower",

@@ -231,7 +231,7 @@ def _spread(charts: Charts, analysis: Analysis, frames: Frames) -> Html | None:
         charts.figure(
             "spread",
             drawn,
-            f"Root mean square over the box; reports end at t = {analysis.end:g}.",
+            f"Root mean square over the domain; reports end at t = {analysis.end:g}.",
         ),
     )
 

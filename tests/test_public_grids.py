@@ -1,0 +1,228 @@
+"""Grids in the layouts of public sets: PDEBench, The Well, MATLAB, climate data, archives."""
+
+import h5py
+import numpy as np
+import pytest
+import xarray as xr
+
+from splatop import SplatopError
+from splatop.data import open_trajectories
+from splatop.data.stored import Stored
+
+T = 5
+RING = np.arange(24) / 24
+
+
+def moving(x, y, shift=0.0):
+    """`(T, X, Y)`, periodic in both, different along each axis and in time."""
+    waves = [np.sin(2 * np.pi * (x - 0.03 * k + shift)) for k in range(T)]
+    return np.stack([np.outer(wave, 1.5 + np.cos(2 * np.pi * y)) for wave in waves])
+
+
+def write_well(path, axes, fields, *, grid="cartesian", flags=(), constant=()):
+    """Fields by rank and name; flags `(name, dims, kind)`; constant fields by name."""
+    with h5py.File(path, "w") as file:
+        file.attrs["grid_type"] = grid
+        file.create_group("dimensions").attrs["spatial_dims"] = list(axes)
+        file["dimensions/time"] = np.float32(0.1 * np.arange(T))
+        for name, x in axes.items():
+            file[f"dimensions/{name}"] = np.float32(x)
+        for (rank, name), values in fields.items():
+            file[f"t{rank}_fields/{name}"] = np.float32(values)
+        for name, values in dict(constant).items():
+            file[f"t0_fields/{name}"] = np.float32(values)
+            file[f"t0_fields/{name}"].attrs["time_varying"] = False
+            file[f"t0_fields/{name}"].attrs["sample_varying"] = np.ndim(values) > len(axes)
+        for name, dims, kind in flags:
+            group = file.create_group(f"boundary_conditions/{name}")
+            group.attrs["associated_dims"] = list(dims)
+            group.attrs["bc_type"] = kind
+
+
+PERIODIC = (("x_periodic", "x", "PERIODIC"), ("y_periodic", "y", "PERIODIC"))
+
+
+def test_a_vector_is_asked_for_by_its_name(tmp_path):
+    u, v = moving(RING, RING), moving(RING, RING, 0.2)
+    fields = {(0, "p"): u[None], (1, "velocity"): np.stack([u, v], -1)[None]}
+    write_well(tmp_path / "a.h5", {"x": RING, "y": RING}, fields, flags=PERIODIC)
+    with open_trajectories(tmp_path / "a.h5", fields=["velocity"]) as data:
+        assert data.fields == ("velocity_x", "velocity_y")
+    with open_trajectories(tmp_path / "a.h5", fields=["w=velocity", "p"]) as data:
+        assert data.fields == ("w_x", "w_y", "p")
+        assert np.allclose(data.window(0, 0, T)[:, 1], v, atol=1e-6)
+
+
+def test_fields_that_do_not_change_are_inputs(tmp_path):
+    """One of each trajectory, one of all; both named where nobody asks for them."""
+    u, speed = moving(RING, RING), np.stack([np.outer(RING, RING), np.outer(RING, 1 + RING)])
+    fields = {(0, "p"): np.stack([u, 2 * u])}
+    constant = {"speed": speed, "depth": speed[0]}
+    write_well(tmp_path / "a.h5", {"x": RING, "y": RING}, fields, flags=PERIODIC, constant=constant)
+    with open_trajectories(tmp_path / "a.h5", inputs=["speed", "depth"]) as data:
+        assert data.fields == ("p",)
+        held = data.signals(1)
+        assert np.allclose(held["speed"].values, speed[1], atol=1e-6)
+        assert np.allclose(held["depth"].values, speed[0], atol=1e-6)
+        assert np.allclose(data.window(1, 0, T)[:, 0], 2 * u, atol=1e-6)
+    with open_trajectories(tmp_path / "a.h5") as data:
+        assert data.fields == ("p",)
+        assert "--inputs depth,speed" in data.attributes["constant_fields"]
+
+
+def test_uneven_points_are_resampled_when_asked(tmp_path):
+    """Chebyshev's points between walls. A quintic spline errs by about h^6 u''''''/720, with
+    h = pi/64 and the sixth derivative of sin(pi y) pi^6: 2e-8; single precision is 1e-7."""
+    y = 0.5 - 0.5 * np.cos(np.pi * (np.arange(32) + 0.5) / 32)
+    exact = lambda along: np.stack(  # noqa: E731
+        [np.outer(np.sin(2 * np.pi * (RING - 0.1 * k)), np.sin(np.pi * along)) for k in range(T)]
+    )
+    flags = (("x_periodic", "x", "PERIODIC"), ("y_wall", "y", "WALL"))
+    write_well(tmp_path / "a.h5", {"x": RING, "y": y}, {(0, "u"): exact(y)[None]}, flags=flags)
+    with pytest.raises(SplatopError, match=r"evenly spaced.*along y.*--resample"):
+        open_trajectories(tmp_path / "a.h5")
+    how = {"resample": True, "boundary": "x: periodic; y: u = 0"}
+    with open_trajectories(tmp_path / "a.h5", **how) as data:
+        assert data.grid.lengths == pytest.approx((1, 1))
+        assert data.grid.origin[1] == 0
+        assert data.grid.layout == ("left", "cells")
+        found, along = data.window(0, 0, T)[:, 0], data.grid.coordinates()[1].ravel()
+        assert np.abs(found - exact(along)).max() < 1e-6
+        assert "interpolated from 32 uneven points" in data.attributes["axes"]
+
+
+def test_what_resampling_loses_is_warned_of(tmp_path):
+    """A layer of 1e-3 that Chebyshev's points see at the wall, and even ones do not."""
+    y = 0.5 - 0.5 * np.cos(np.pi * (np.arange(32) + 0.5) / 32)
+    u = np.stack([np.outer(1.5 + np.sin(2 * np.pi * RING), np.exp(-y / 1e-3))] * T)
+    write_well(tmp_path / "a.h5", {"x": RING, "y": y}, {(0, "u"): u[None]})
+    with pytest.warns(UserWarning, match="thinner than an even cell is gone"):
+        open_trajectories(tmp_path / "a.h5", resample=True, boundary="x: periodic; y: free")
+
+
+def test_a_sphere_and_an_obstacle_are_refused_in_words(tmp_path):
+    u = {(0, "u"): moving(RING, RING)[None]}
+    write_well(tmp_path / "s.h5", {"theta": RING, "phi": RING}, u, grid="equiangular")
+    with pytest.raises(SplatopError, match=r"'equiangular'.*sphere"):
+        open_trajectories(tmp_path / "s.h5")
+    flags = (*PERIODIC, ("hole", "xy", "WALL"))
+    write_well(tmp_path / "o.h5", {"x": RING, "y": RING}, u, flags=flags)
+    with pytest.raises(SplatopError, match=r"an obstacle.*--shape.*--boundary"):
+        open_trajectories(tmp_path / "o.h5")
+    with open_trajectories(tmp_path / "o.h5", periodic=True) as data:  # the user counts first
+        assert data.domain.all_periodic
+
+
+def test_one_moment_is_no_trajectory(tmp_path):
+    with h5py.File(tmp_path / "2D_DarcyFlow_beta1.0_Train.hdf5", "w") as file:
+        file["tensor"] = np.ones((3, 1, 8, 8), np.float32)
+        file["nu"] = np.ones((3, 8, 8), np.float32)
+        file["t-coordinate"] = np.array([0.0, 1.0])
+        for axis in "xy":
+            file[f"{axis}-coordinate"] = (np.arange(8) + 0.5) / 8
+    with pytest.raises(SplatopError, match=r"at least two frames, got one: a steady state"):
+        open_trajectories(tmp_path / "2D_DarcyFlow_beta1.0_Train.hdf5")
+
+
+def test_vectors_scalars_and_forces_of_plain_hdf5(tmp_path):
+    """`velocity` and `force` have two channels, `particles` has one, `force` has no time."""
+    u, v = moving(RING, RING), moving(RING, RING, 0.3)
+    force = np.tile(np.stack([u[0], v[0]], -1), (2, 1, 1, 1))
+    with h5py.File(tmp_path / "a.h5", "w") as file:
+        file["velocity"] = np.tile(np.stack([u, v], -1), (2, 1, 1, 1, 1))
+        file["particles"] = np.tile((u + v)[..., None], (2, 1, 1, 1, 1))
+        file["force"] = force
+        file["t"] = np.tile(0.1 * np.arange(T), (2, 1))
+    with pytest.raises(SplatopError, match="--fields velocity --axes btxyc --lengths 1"):
+        open_trajectories(tmp_path / "a.h5")
+    how = {"axes": "btxyc", "lengths": 1.0}
+    asked = {"fields": ["velocity", "particles"], "inputs": ["force"]}
+    with open_trajectories(tmp_path / "a.h5", **how, **asked) as data:
+        assert data.fields == ("velocity_x", "velocity_y", "particles")
+        assert np.allclose(data.window(0, 0, T), np.stack([u, v, u + v], 1), atol=1e-6)
+        assert data.inputs == ("force_x", "force_y")
+        assert np.allclose(data.signals(0)["force_y"].values, v[0], atol=1e-6)
+
+
+def climate(path, *, land=False, level=False):
+    lat, lon = np.linspace(40, -32, 24), 15.0 * np.arange(24)
+    u = np.swapaxes(moving(RING, RING), 1, 2) + lat[:, None] / 10  # (T, lat, lon)
+    u = np.where(lon / 90 < 1, np.nan, u) if land else u
+    dims = ("time", "level", "lat", "lon") if level else ("time", "lat", "lon")
+    held = {"sst": (dims, u[:, None] if level else u)}
+    xr.Dataset(held, {"time": 7.0 * np.arange(T), "lat": lat, "lon": lon}).to_netcdf(
+        path,
+        engine="h5netcdf",
+        encoding={"sst": {"dtype": "i2", "scale_factor": 1e-3, "_FillValue": 32767}},
+    )
+    return lat, u
+
+
+@pytest.mark.parametrize("level", [False, True])
+def test_latitudes_that_fall(tmp_path, level):
+    lat, u = climate(tmp_path / "a.nc", level=level)
+    with pytest.raises(SplatopError, match=r"--axes tyx, with degrees as lengths on a plane"):
+        open_trajectories(tmp_path / "a.nc")
+    with open_trajectories(tmp_path / "a.nc", axes="tyx", boundary="x: periodic; y: free") as data:
+        assert np.allclose(data.grid.coordinates()[1].ravel(), lat[::-1], atol=1e-4)
+        # Packed in steps of 1e-3: half of one, and single precision of 5.
+        wanted = np.swapaxes(u, 1, 2)[:, :, ::-1]
+        assert np.abs(data.window(0, 0, T)[:, 0] - wanted).max() < 5.1e-4
+        assert "turned round" in data.attributes["axes"]
+
+
+def test_land_is_not_looked_through(tmp_path):
+    climate(tmp_path / "a.nc", land=True)
+    with pytest.raises(SplatopError, match=r"no value \(NaN\) in any frame.*--mask nan"):
+        open_trajectories(tmp_path / "a.nc", axes="tyx")
+    with (
+        open_trajectories(tmp_path / "a.nc", axes="tyx", periodic=True) as data,
+        pytest.raises(SplatopError, match="--mask nan"),
+    ):
+        data.window(0, 0, 1)
+
+
+def test_data_at_rest_at_their_ends_may_have_walls(tmp_path):
+    x = (np.arange(48) + 0.5) / 48
+    bump = np.stack([np.exp(-(((x - 0.5) / (0.04 + 0.005 * k)) ** 2)) for k in range(T)])
+    np.savez(tmp_path / "a.npz", u=1 + bump, x=x, t=0.1 * np.arange(T))
+    with open_trajectories(tmp_path / "a.npz") as data:
+        said = data.attributes["boundary_conditions"]
+        assert "rests at the ends of x, where walls would look the same" in said
+    np.savez(tmp_path / "b.npz", u=moving(x, RING)[..., 0], x=x, t=0.1 * np.arange(T))
+    with open_trajectories(tmp_path / "b.npz") as data:
+        assert data.attributes["boundary_conditions"] == "periodic (not stated, the data closes)"
+
+
+def test_trajectories_side_by_side_are_read_in_blocks(tmp_path, monkeypatch):
+    """As MATLAB stores (B, X, T): one trajectory costs as much as its neighbours together."""
+    array = np.random.default_rng(0).random((T, 6, 10)).astype(np.float32)  # (T, X, B)
+    with h5py.File(tmp_path / "a.h5", "w") as file:
+        stored = Stored(file.create_dataset("u", data=array), transposed=True)
+        monkeypatch.setattr("splatop.data.stored._BLOCK_BYTES", 4 * array[..., :4].nbytes // 4)
+        reads = []
+        inner = stored._dataset
+
+        class Counted:
+            shape, dtype = inner.shape, inner.dtype
+
+            def __getitem__(self, key):
+                reads.append(key)
+                return inner[key]
+
+        stored._dataset = Counted()
+        every = (slice(None), slice(None))
+        for b in range(10):
+            assert np.array_equal(stored.part((b, *every)), array[..., b].T)
+        assert len(reads) == 3  # four trajectories at once
+
+
+def test_large_arrays_of_an_archive_stay_on_disk(tmp_path):
+    u = np.random.default_rng(0).random((2, 40, 80, 80)).astype(np.float32)  # 2 MB
+    np.savez(tmp_path / "a.npz", u=u, kind=np.array(["text"]))
+    np.savez_compressed(tmp_path / "b.npz", u=u)
+    how = {"axes": "btxy", "lengths": 1.0, "dt": 0.1, "periodic": True}
+    for name, mapped in (("a.npz", True), ("b.npz", False)):
+        with open_trajectories(tmp_path / name, **how) as data:
+            assert isinstance(data._arrays[0], np.memmap) == mapped
+            assert np.array_equal(data.window(1, 3, 2)[:, 0], u[1, 3:5])
