@@ -1,6 +1,7 @@
 """Imports point one way: a module imports only from rooms before its own."""
 
 import ast
+from functools import cache
 from pathlib import Path
 
 import splatop
@@ -25,11 +26,21 @@ def room(path: Path) -> str:
     return path.relative_to(PACKAGE).parts[0].removesuffix(".py")
 
 
-def imported_rooms(path: Path, text: str | None = None) -> set[str]:
-    """Rooms of splatop that a file imports from, wherever in the file, or in `text`, it does."""
+@cache
+def parsed(text: str) -> ast.Module:
+    return ast.parse(text)
+
+
+def imported_rooms(path: Path) -> set[str]:
+    """Rooms of splatop that a file imports from, wherever in the file it does."""
+    return rooms_in(parsed(path.read_text()), path)
+
+
+def rooms_in(tree: ast.Module, path: Path) -> set[str]:
+    """Rooms of splatop that the imports of a tree name, as the file at a path would."""
     package = ("splatop", *path.relative_to(PACKAGE).parts[:-1])
     modules: list[tuple[str, ...]] = []
-    for node in ast.walk(ast.parse(path.read_text() if text is None else text)):
+    for node in ast.walk(tree):
         if isinstance(node, ast.Import):
             modules += [tuple(alias.name.split(".")) for alias in node.names]
         elif isinstance(node, ast.ImportFrom):
@@ -97,7 +108,7 @@ def imported_at_once(path: Path) -> set[str]:
             isinstance(node, ast.If) and ast.unparse(node.test) == "TYPE_CHECKING"
         ):
             node.body = [ast.Pass()]
-    return imported_rooms(path, ast.unparse(tree))
+    return rooms_in(tree, path)
 
 
 def test_nothing_that_computes_knows_what_presents():

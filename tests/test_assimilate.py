@@ -7,6 +7,7 @@ import pytest
 from splatop import Observations, SplatopError, assimilate, place, reconstruct
 from splatop.assimilate.observe import look, make_taps, time_weights
 from splatop.assimilate.place import _greedy
+from splatop.assimilate.prior import _profile
 from splatop.assimilate.source import Setting, as_dynamics
 from splatop.assimilate.unknowns import Prior
 
@@ -97,6 +98,34 @@ def test_samples_by_conjugate_gradients_are_those_of_the_dense_hessian(linear, m
     held = drawn * np.asarray(found.forward.unknowns.std)
     # 300 samples: standard error 8 % of a variance; four of these over fifteen numbers.
     assert np.var(held, axis=0) == pytest.approx(np.diag(covariance), rel=0.35)
+
+
+def test_fewer_reports_than_unknowns_have_the_same_covariance(linear):
+    from splatop.assimilate.posterior import laplace
+    from splatop.assimilate.rounds import settle
+    from splatop.assimilate.window import Options, Window
+
+    _, _, found = linear
+    few, _ = reports(np.random.default_rng(5), n=9)
+    window = Window(found.dynamics, few, prior(), {}, 0.0, {})
+    one = settle(window, Options(spread="none"), found.minimum.x)
+    drawn, _ = laplace(one.forward, one.taps, one.data, found.minimum, samples=4000)
+    _, covariance = posterior(few, 0.05)
+    held = drawn * np.asarray(found.forward.unknowns.std)
+    # 4,000 samples: standard error 2.2 % of a variance; five of these.
+    assert np.var(held, axis=0) == pytest.approx(np.diag(covariance), rel=0.12)
+
+
+@pytest.mark.parametrize("known", [True, False])
+def test_the_likeliest_strength_of_a_prior_is_the_one_that_was_drawn_from(known):
+    rng, shape, sigma, strength = np.random.default_rng(6), np.full(150, 1 / 150), 0.2, 900.0
+    rows = [rng.normal(size=(150, 150)) for _ in range(4)]
+    values = [r @ (np.sqrt(strength * shape) * rng.normal(size=150)) for r in rows]
+    values = [v + sigma * rng.normal(size=150) for v in values]
+    _, found, _ = _profile(rows, values, [np.full(150, sigma)] * 4, shape, known)
+    # 600 numbers: standard error sqrt(2 / 600) = 6 % of a variance; four of these. Strengths are
+    # tried in steps of 17 %.
+    assert found == pytest.approx(strength, rel=0.3)
 
 
 def test_reports_between_frames_and_means_over_footprints_are_seen_exactly():

@@ -13,6 +13,7 @@ from splatop.discover.library import library
 from splatop.discover.moments import accumulate
 from splatop.discover.question import ask
 from splatop.discover.search import Normal, best_sets
+from splatop.discover.select import Task
 from splatop.discover.symmetry import Setting
 from splatop.equation import parse_equation, parse_partial_equation
 from splatop.errors import SplatopError
@@ -195,6 +196,29 @@ def test_the_best_set_is_found_among_correlated_candidates():
     c, left = normal.solve((0, 5, 7))
     assert c == pytest.approx([1.0, -1.0, 0.5])
     assert abs(left) < 1e-9 * float(target @ target)
+
+
+def test_noise_that_is_known_is_taken_out_of_the_normal_equations():
+    """Noise across the signal, the same in a column and in the target: its moments just add."""
+    generator = np.random.default_rng(4)
+    signal, _ = np.linalg.qr(generator.normal(size=(40, 7)))
+    columns, noise = signal[:, :3], 0.5 * signal[:, 3:6]
+    true = np.array([1.0, -2.0, 0.5])
+    seen, other = columns + noise, noise @ np.array([0.3, 0.9, -0.4])
+    target = columns @ true + other
+    task = Task(
+        gram=(seen.T @ seen)[None, None],
+        moment=(seen.T @ target)[None, None],
+        energy=np.array([[target @ target]]),
+        noise_gram=(noise.T @ noise)[None],
+        noise_moment=(noise.T @ other)[None],
+        noise_energy=np.array([other @ other]),
+        rows=np.array([[40.0]]),
+    )
+    c, left = task.normal(np.ones(1)).solve((0, 1, 2))
+    assert c == pytest.approx(true)
+    assert abs(left) < 1e-9
+    assert task.left((0, 1, 2), true) == pytest.approx(0.0, abs=1e-9)
 
 
 def test_symmetries_leave_what_respects_them():

@@ -144,6 +144,29 @@ def test_a_lift_takes_what_is_set_at_the_edges():
         lift(space, {("x0", "u"): np.ones_like(y)})
 
 
+def test_a_lift_takes_a_slope_beside_values_that_have_one():
+    """Where u = sin(x + 0.3) (1 + y) is set at three sides and its slope at the fourth."""
+    domain = domain_from_text(
+        "x: u = 1; y0: dn(u) = 1; y1: u = 1", lengths=(2.0, 1.0), fields=("u",)
+    )
+    space = BoxSpace(domain, ("u",), (16, 16))
+    x, y = space.working_points()
+    lifted = lift(
+        space,
+        {
+            ("x0", "u"): np.sin(0.3) * (1 + y),
+            ("x1", "u"): np.sin(2.3) * (1 + y),
+            ("y0", "u"): -np.sin(x + 0.3),  # outwards
+            ("y1", "u"): 2 * np.sin(x + 0.3),
+        },
+    )
+    at = np.array([0.2, 0.9, 1.6])
+    places = np.stack([at, np.zeros(3)], axis=1)
+    slope = unconstrained(space).at(jnp.asarray(lifted), places, partial(0, 1))[0]
+    # Gaussians hold sines to 1e-6; a slope over a spacing of 1/15, in single precision, to 1e-4.
+    assert np.allclose(slope, np.sin(at + 0.3), atol=1e-3)
+
+
 HEAT = parse_equation("dt(u) = D*lap(u)", dims=1)
 
 

@@ -4,6 +4,8 @@ python tools/coarse.py data NAME          # made by exponax, into .cache/coarse/
 python tools/coarse.py train NAME [...]   # into .cache/coarse/runs/NAME; more are settings key=value
 python tools/coarse.py ship NAME          # the trained model into the package
 python tools/coarse.py measure [NAME ...] # into results/coarse/NAME.json
+python tools/coarse.py times NAME --cpu   # times alone, into the same file
+python tools/coarse.py statistics NAME    # of a chaotic case alone, into the same file
 python tools/coarse.py tables             # docs/coarse.md from these
 
 The names are those of the keys of `splatop bench --only coarse`.
@@ -15,6 +17,7 @@ import os
 import shutil
 import subprocess
 import sys
+import time
 from pathlib import Path
 
 import jax
@@ -38,6 +41,7 @@ BEGIN, END = "<!-- coarse:begin -->", "<!-- coarse:end -->"
 # Frames of the long run, and how far off the state is that shows what can be predicted at all.
 LONG_RUN, OFF = 5000, 1e-3
 BATCH = 16
+COMMANDS = ("data", "train", "fno", "ship", "measure", "times", "statistics", "tables")
 
 
 def data(name: str) -> Path:
@@ -84,31 +88,16 @@ def ship(name: str) -> None:
 
 
 @one_blas_thread()
-def measure(name: str) -> dict:
+def measure(name: str, *, cpu: bool = False) -> dict:
     """Scores and costs of the model, its physics, the solver at several sizes, and FNO alone."""
     case, model = cases()[name], load_model(f"coarse_{name}")
     truth = judges(case)
-    values, spec = model.complete(None), model.spec
-    alone = model.physics_only()
-    rows: dict[str, Rollout] = {
-        "surrogate": of_stepper(model.stepper, values, spec.coarse, spec.stride),
-        "its physics alone": of_stepper(alone.stepper, values, spec.coarse, spec.stride),
-    }
-    if (_run(name, "fno") / "model.safetensors").exists():
-        fno = load_model(_run(name, "fno"))
-        rows["FNO alone"] = of_stepper(fno.stepper, {}, fno.spec.coarse, fno.spec.stride)
+    spec, rows = model.spec, _models(name)
     scores = {label: case.score(roll, truth) for label, roll in rows.items()}
-    solvers = {}
     for solver in case.solvers():
-        label = f"solver, {solver.points[0]} points, {solver.stride} frames a step"
-        solvers[label], scores[label] = solver, case.score(solver, truth)
+        label = _solver_label(solver)
+        scores[label] = case.score(solver, truth)
         print(label, scores[label], flush=True)
-    good = [label for label in solvers if scores[label] >= scores["surrogate"]]
-    kept = {*_front(list(solvers), scores), *good[:1]}
-    times = cost_per_frame({**rows, **{k: solvers[k] for k in kept}}, truth, 5)
-    together = cost_per_frame(
-        {**rows, **{k: solvers[k] for k in good[:1]}}, truth, 5, batch=min(BATCH, len(truth))
-    )
     found = {
         "case": case.name,
         "points": case.points,
@@ -121,15 +110,51 @@ def measure(name: str) -> dict:
         "trajectories": model.record["trajectories"],
         "judged_on": len(truth),
         "scores": scores,
-        "microseconds_per_frame": {k: 1e6 * v for k, v in times.items()},
+        **times(name, scores, truth, cpu=cpu),
+    }
+    return {**found, **(statistics(name, truth) if case.chaotic else {})}
+
+
+def times(name: str, scores: dict[str, float], truth: np.ndarray, *, cpu: bool) -> dict:
+    """What the models and those solvers cost that are better than all cheaper ones."""
+    case, rows = cases()[name], _models(name)
+    solvers = {_solver_label(solver): solver for solver in case.solvers()}
+    good = [label for label in solvers if scores[label] >= scores["surrogate"]]
+    kept = {*_front(list(solvers), scores), *good[:1]}
+    clock = time.process_time if cpu else time.perf_counter
+    alone = cost_per_frame({**rows, **{k: solvers[k] for k in kept}}, truth, 5, clock=clock)
+    size = min(BATCH, len(truth))
+    beside = {**rows, **{k: solvers[k] for k in good[:1]}}
+    together = cost_per_frame(beside, truth, 5, batch=size, clock=clock)
+    return {
+        "clock": "CPU time of all threads" if cpu else "wall clock",
+        "microseconds_per_frame": {k: 1e6 * v for k, v in alone.items()},
         "microseconds_per_frame_in_a_batch": {k: 1e6 * v for k, v in together.items()},
-        "batch": min(BATCH, len(truth)),
+        "batch": size,
         "solver_as_good": good[0] if good else None,
     }
-    if case.chaotic:
-        found["limit"] = _limit(case, truth)
-        found["long_run"] = _long_run(case, rows, truth)
-    return found
+
+
+def _solver_label(solver: Rollout) -> str:
+    return f"solver, {solver.points[0]} points, {solver.stride} frames a step"
+
+
+def _models(name: str) -> dict[str, Rollout]:
+    """The model, its physics alone, and FNO alone where one was trained."""
+    model = load_model(f"coarse_{name}")
+    values, spec = model.complete(None), model.spec
+    steppers = {"surrogate": model.stepper, "its physics alone": model.physics_only().stepper}
+    rows = {k: of_stepper(s, values, spec.coarse, spec.stride) for k, s in steppers.items()}
+    if (_run(name, "fno") / "model.safetensors").exists():
+        fno = load_model(_run(name, "fno"))
+        rows["FNO alone"] = of_stepper(fno.stepper, {}, fno.spec.coarse, fno.spec.stride)
+    return rows
+
+
+def statistics(name: str, truth: np.ndarray) -> dict:
+    """How long anything can hold, and the long run of each model."""
+    case = cases()[name]
+    return {"limit": _limit(case, truth), "long_run": _long_run(case, _models(name), truth)}
 
 
 def _front(labels: list[str], scores: dict[str, float]) -> list[str]:
@@ -147,14 +172,13 @@ def _limit(case: CoarseCase, truth: np.ndarray) -> float:
     rng = np.random.default_rng(SEED)
     off = truth.copy()
     off[:, 0] += OFF * truth.std() * rng.standard_normal(truth[:, 0].shape).astype(np.float32)
-    fine = Rollout(case.solver(case.points, case.dt), truth.shape[3:], 1)
-    return case.score(fine, np.concatenate([off[:, :1], truth[:, 1:]], axis=1))
+    return case.score(case.fine(), np.concatenate([off[:, :1], truth[:, 1:]], axis=1))
 
 
 def _long_run(case: CoarseCase, rows: dict[str, Rollout], truth: np.ndarray) -> dict:
     """Statistics of the last four fifths of a long rollout, in the coarse space."""
     coarse = rows["surrogate"].points
-    fine = Rollout(case.solver(case.points, case.dt), truth.shape[3:], 1)
+    fine = case.fine()
     stride = rows["surrogate"].stride
     found = {}
     for label, roll in {"reference": fine, **rows}.items():
@@ -208,7 +232,7 @@ def _section(name: str, found: dict) -> str:
         f"training saw; {found['parameters']:,} parameters, trained on {found['trajectories']} "
         f"trajectories for {found['train_minutes']:.0f} minutes beside other work. Time is that of "
         "one state for the time of one frame of the data, in one compiled loop, over that of the "
-        "solver which is as good; all in one run.",
+        f"solver which is as good; all in one run ({found.get('clock', 'wall clock')}).",
         "",
         f"| what | {what} | time, over the solver's |",
         "| --- | --- | --- |",
@@ -233,6 +257,8 @@ def _section(name: str, found: dict) -> str:
             f"deviation, holds for {found['limit']} frames: about what can be expected of any model "
             "from such states (it varies from draw to draw)."
         )
+    if good is None:
+        lines.append("No solver that was tried is as good.")
     if "long_run" in found:
         lines += ["", *_long_table(found["long_run"])]
     lines += ["", f"![horizon or error against cost](images/coarse_{name}.svg)"]
@@ -310,8 +336,9 @@ def _figure(name: str, found: dict) -> None:
 
 if __name__ == "__main__":
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("command", choices=("data", "train", "fno", "ship", "measure", "tables"))
+    parser.add_argument("command", choices=COMMANDS)
     parser.add_argument("names", nargs="*")
+    parser.add_argument("--cpu", action="store_true", help="CPU time, on a machine that is busy")
     given = parser.parse_args()
     if given.command == "data":
         for one in given.names or cases():
@@ -327,6 +354,17 @@ if __name__ == "__main__":
     elif given.command == "measure":
         RESULTS.mkdir(parents=True, exist_ok=True)
         for one in given.names:
-            (RESULTS / f"{one}.json").write_text(json.dumps(measure(one), indent=1) + "\n")
+            (RESULTS / f"{one}.json").write_text(
+                json.dumps(measure(one, cpu=given.cpu), indent=1) + "\n"
+            )
+    elif given.command in ("statistics", "times"):
+        for one in given.names:
+            path, truth = RESULTS / f"{one}.json", judges(cases()[one])
+            held = json.loads(path.read_text())
+            if given.command == "times":
+                held |= times(one, held["scores"], truth, cpu=given.cpu)
+            else:
+                held |= statistics(one, truth)
+            path.write_text(json.dumps(held, indent=1) + "\n")
     else:
         tables()

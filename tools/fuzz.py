@@ -259,6 +259,118 @@ def hdf5_structure(rng: random.Random, folder: Path) -> None:
     read_all(path, rng)
 
 
+def csv_table(path: Path) -> None:
+    rows = [
+        f"{0.1 * t},{x / 4},{y / 4},{x * y + t}"
+        for t in range(3)
+        for x in range(5)
+        for y in range(5)
+    ]
+    path.write_text("\n".join(["t,x,y,u", *rows]))
+
+
+def parquet(path: Path) -> None:
+    import pandas as pd
+
+    csv_table(path.with_suffix(".text"))
+    pd.read_csv(path.with_suffix(".text")).to_parquet(path)
+
+
+def mesh(path: Path) -> None:
+    import meshio
+    import numpy as np
+
+    corners = np.array([[x, y, 0.0] for x in (0, 1, 2) for y in (0, 1, 2)])
+    squares = np.array([[a, a + 3, a + 4, a + 1] for a in (0, 1, 3, 4)])
+    meshio.Mesh(corners, [("quad", squares)], {"u": corners[:, 0]}).write(path, file_format="vtk")
+
+
+def collection(path: Path) -> None:
+    mesh(path.with_name("a.vtk"))
+    listed = "".join(f'<DataSet timestep="{t}" file="a.vtk"/>' for t in range(3))
+    path.write_text(f'<VTKFile type="Collection"><Collection>{listed}</Collection></VTKFile>')
+
+
+def mesh_bytes(rng: random.Random, folder: Path, held: list[bytes] = []) -> None:  # noqa: B006
+    """A mesh as a shape: read, and its outline found."""
+    from splatop.shapes.mesh import read_mesh, shape_of_mesh
+
+    path = folder / "sample.vtk"
+    if not held:
+        mesh(path)
+        held.append(path.read_bytes())
+    path.write_bytes(mutated(held[0], rng))
+    shape_of_mesh(read_mesh(path), path.name)
+
+
+def at_places(write: Callable[[Path], None], suffix: str) -> Case:
+    """A file that is told by its name, damaged, with nothing known at its edges."""
+    held: list[bytes] = []
+
+    def case(rng: random.Random, folder: Path) -> None:
+        from splatop import open_trajectories
+
+        path = folder / f"sample{suffix}"
+        if not held:
+            write(path)
+            held.append(path.read_bytes())
+        path.write_bytes(mutated(held[0], rng))
+        if suffix == ".pvd":
+            mesh(path.with_name("a.vtk"))
+        with open_trajectories(path, boundary="all: free") as data:
+            data.window(0, 0, min(data.frames, 2))
+
+    return case
+
+
+def table_cells(rng: random.Random, folder: Path) -> None:
+    """A table that says something else than it should: bytes at random rarely get past its text."""
+    from splatop import open_trajectories
+
+    path = folder / f"sample{rng.choice(['.csv', '.csv', '.tsv', '.txt'])}"
+    csv_table(path)
+    head, *rows = [line.split(",") for line in path.read_text().splitlines()]
+    junk = [
+        "",
+        "nan",
+        "inf",
+        "-1",
+        "1e300",
+        "1e-300",
+        "0.1.2",
+        "u",
+        "2020-02-30",
+        "2020-02-29",
+        "9" * 30,
+    ]
+    names = ["t", "x", "y", "z", "u", "u", "trajectory", "time", "lon", "", "T", "0.5", "u v"]
+    for _ in range(rng.randint(0, 3)):
+        match rng.randrange(7):
+            case 0:
+                rng.choice(rows)[rng.randrange(len(head))] = rng.choice(junk)
+            case 1:
+                head[rng.randrange(len(head))] = rng.choice(names)
+            case 2:
+                rows = rows[: rng.randint(1, len(rows))]
+            case 3:
+                rows += [list(rng.choice(rows)) for _ in range(rng.randint(1, 3))]
+            case 4:
+                del rows[rng.randrange(len(rows))]
+                rows = rows or [head]
+            case 5:
+                rng.shuffle(rows)
+            case _:
+                number, value = rng.randrange(len(head)), rng.choice([*junk, "0", "1"])
+                rows = [[*row[:number], value, *row[number + 1 :]] for row in rows]
+    between = rng.choice([",", ",", ";", "\t", " ", " , "])
+    path.write_text("\n".join(between.join(row) for row in [head, *rows]))
+    asked = rng.choice(
+        [{}, {}, {"dt": 0.1}, {"fields": ["u"]}, {"lengths": 1.0}, {"fields": ["q=u"]}]
+    )
+    with open_trajectories(path, boundary="all: free", **asked) as data:
+        data.window(0, 0, min(data.frames, 2))
+
+
 def load(path: Path) -> None:
     from splatop.model import load_model
 
@@ -524,6 +636,11 @@ TARGETS: dict[str, tuple[str, Case]] = {
     "netcdf3": ("NetCDF 3, bytes", reader(lambda path: netcdf(path, "scipy"))),
     "npy": (".npy, bytes", reader(npy)),
     "npz": (".npz, bytes", reader(npz)),
+    "table": ("tables (.csv), bytes", at_places(csv_table, ".csv")),
+    "cells": ("tables, cells and columns", table_cells),
+    "parquet": ("tables (.parquet), bytes", at_places(parquet, ".parquet")),
+    "mesh": ("meshes (VTK), bytes", mesh_bytes),
+    "series": ("meshes over time (.pvd), bytes", at_places(collection, ".pvd")),
     "model": ("model file, bytes", model_bytes),
     "description": ("model file, description", model_header),
     "export": ("export, bytes", export_bytes),

@@ -20,6 +20,7 @@ import scipy.stats
 from rich.progress import track
 
 import splatop
+from measured import write_between
 from splatop.equation import parse_equation
 from splatop.stepper import rollout
 
@@ -204,9 +205,7 @@ def tables() -> None:
         "second line of each pair is exponax beside itself from other starts: what so many steps "
         "leave to chance."
     )
-    text = PAGE.read_text()
-    head, tail = text.split(BEGIN)[0], text.split(END)[1]
-    PAGE.write_text(f"{head}{BEGIN}\n{intro}\n\n" + "\n".join(rows) + f"\n{END}{tail}")
+    write_between(PAGE, BEGIN, END, f"{intro}\n\n" + "\n".join(rows))
 
 
 if __name__ == "__main__":

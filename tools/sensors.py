@@ -113,7 +113,7 @@ def kuramoto_sivashinsky(draw: int) -> dict[str, Any]:
         sigma=sigma,
     )
     began = time.perf_counter()
-    found = assimilate(obs, KS, lengths=length, points=points, dt=dt, window=40)
+    found = assimilate(obs, KS, lengths=length, points=points, dt=dt, window=40, prior="climate")
     seconds = time.perf_counter() - began
     windows, one = [], found
     while one is not None:

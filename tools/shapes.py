@@ -4,7 +4,6 @@ python tools/shapes.py measure [NAME ...]   # into results/shapes/NAME.json, min
 python tools/shapes.py tables               # docs/shapes.md from these
 """
 
-import argparse
 import json
 import time
 from dataclasses import replace
@@ -17,6 +16,7 @@ import numpy as np
 from scipy.special import jn_zeros, jnp_zeros, jv
 
 import splatop
+from measured import measure_or_tables, relative, write_between
 from splatop.benchmarks import BENCHMARKS
 from splatop.data import ArrayTrajectories
 from splatop.derivative import gradient, value
@@ -135,7 +135,7 @@ def heat() -> dict:
     physics = build_physics(equation, numerics, dt=dt, domain=domain, layout=at)
     roll = eqx.filter_jit(lambda s, u: splatop.rollout(s, u, {"D": rate}, steps=FRAMES))
     states = np.asarray(roll(physics, jnp.asarray(frames[0], jnp.float32)))
-    errors = [_relative(a, b) for a, b in zip(states, frames[1:], strict=True)]
+    errors = [relative(a, b) for a, b in zip(states, frames[1:], strict=True)]
     found = {}
     for noise in (0.0, 0.01):
         noisy = frames[:41] + noise * frames[:41].std() * np.random.default_rng(1).standard_normal(
@@ -181,7 +181,7 @@ def _against_twice(name: str, anchors: int, trajectories: int = 1) -> dict:
         roll = eqx.filter_jit(lambda s, u: splatop.rollout(s, u, own, steps=FRAMES))
         states = [np.asarray(roll(physics, jnp.asarray(one[0]))) for one in frames]
         curve = [
-            [_relative(a, b) for a, b in zip(s, f[1:], strict=True)]
+            [relative(a, b) for a, b in zip(s, f[1:], strict=True)]
             for s, f in zip(states, frames, strict=True)
         ]
         errors.append(float(np.mean(curve)))
@@ -275,10 +275,6 @@ def step() -> dict:
             "ratio_each_of_20": seconds(many, physics, jnp.zeros((20, 1, 4000))) / 20 / beside,
         }
     return found
-
-
-def _relative(a: np.ndarray, b: np.ndarray) -> float:
-    return float(np.linalg.norm(a - b) / np.linalg.norm(b))
 
 
 MEASURES = {
@@ -376,21 +372,9 @@ def tables() -> None:
             "step",
             lambda d, k=key: f"{d[k[0]][k[1]]:.2g} ({d['functions']} functions)",
         )
-    text = PAGE.read_text()
-    head, tail = text.split(BEGIN)[0], text.split(END)[1]
     intro = "By `python tools/shapes.py measure`; errors are relative to the largest value."
-    PAGE.write_text(f"{head}{BEGIN}\n{intro}\n\n" + "\n".join(rows) + f"\n{END}{tail}")
+    write_between(PAGE, BEGIN, END, f"{intro}\n\n" + "\n".join(rows))
 
 
 if __name__ == "__main__":
-    parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("command", choices=("measure", "tables"))
-    parser.add_argument("names", nargs="*", choices=[*MEASURES, []])
-    given = parser.parse_args()
-    if given.command == "tables":
-        tables()
-    else:
-        RESULTS.mkdir(parents=True, exist_ok=True)
-        for one in given.names or MEASURES:
-            print(one, flush=True)
-            (RESULTS / f"{one}.json").write_text(json.dumps(MEASURES[one](), indent=1) + "\n")
+    measure_or_tables(__doc__, MEASURES, tables, RESULTS)

@@ -8,6 +8,7 @@ import argparse
 import json
 from pathlib import Path
 
+from measured import write_between
 from splatop.bench import measure
 
 ROOT = Path(__file__).parent.parent
@@ -68,9 +69,7 @@ def tables() -> None:
             f"{own['etdrk4_error']:.1e} | {own['exponax_points']:.0f} points, "
             f"{own['exponax_substeps']:.0f} steps | {own['exponax_error']:.1e} |"
         )
-    text = PAGE.read_text()
-    head, tail = text.split(BEGIN)[0], text.split(END)[1]
-    PAGE.write_text(f"{head}{BEGIN}\n" + "\n".join(lines) + f"\n{END}{tail}")
+    write_between(PAGE, BEGIN, END, "\n".join(lines))
 
 
 def _of(found: dict, name: str) -> dict:

@@ -4,9 +4,9 @@ python tools/walls.py measure [NAME ...]   # into results/walls/NAME.json, a few
 python tools/walls.py tables               # docs/walls.md from these
 """
 
-import argparse
 import json
 import time
+from functools import partial
 from pathlib import Path
 
 import equinox as eqx
@@ -15,6 +15,7 @@ import jax.numpy as jnp
 import numpy as np
 
 import splatop
+from measured import measure_or_tables, relative, write_between
 from splatop.benchmarks import BENCHMARKS, Benchmark
 from splatop.data import ArrayTrajectories, generate
 from splatop.data.frames import spread_frames
@@ -60,7 +61,7 @@ def measure(name: str) -> dict:
     for index in range(TRAJECTORIES):
         truth = data.window(index, 0, STEPS + 1)
         states = np.asarray(roll(jnp.asarray(truth[0])))
-        errors.append([_relative(a, b) for a, b in zip(states, truth[1:], strict=True)])
+        errors.append([relative(a, b) for a, b in zip(states, truth[1:], strict=True)])
     first = jnp.asarray(data.window(0, 0, 1)[0])
     jax.block_until_ready(roll(first))
     began = time.perf_counter()
@@ -96,10 +97,6 @@ def _identified(benchmark: Benchmark, data: ArrayTrajectories, noise: float) -> 
     }
 
 
-def _relative(a: np.ndarray, b: np.ndarray) -> float:
-    return float(np.linalg.norm(a - b) / np.linalg.norm(b))
-
-
 def tables() -> None:
     rows = [
         "| benchmark | points | Gaussians | steps a frame | rL2 of Φ alone, 200 frames | "
@@ -118,15 +115,13 @@ def tables() -> None:
         rows.append(
             f"| {name} | {' | '.join((*sizes, steps, format(found['rl2'], '.1e'), *cells))} |"
         )
-    text = PAGE.read_text()
-    head, tail = text.split(BEGIN)[0], text.split(END)[1]
     intro = (
         f"By `python tools/walls.py measure` on {TRAJECTORIES} test trajectories: the mean rL2 of the "
         "physics alone against the reference over 200 frames; the largest relative error of any "
         f"coefficient identified from {FRAMES} frames of one trajectory, and whether the 95 % "
         "intervals hold the truth."
     )
-    PAGE.write_text(f"{head}{BEGIN}\n{intro}\n\n" + "\n".join(rows) + f"\n{END}{tail}")
+    write_between(PAGE, BEGIN, END, f"{intro}\n\n" + "\n".join(rows))
 
 
 def _cell(found: dict) -> str:
@@ -136,14 +131,4 @@ def _cell(found: dict) -> str:
 
 
 if __name__ == "__main__":
-    parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("command", choices=("measure", "tables"))
-    parser.add_argument("names", nargs="*", choices=[*NAMES, []])
-    given = parser.parse_args()
-    if given.command == "tables":
-        tables()
-    else:
-        RESULTS.mkdir(parents=True, exist_ok=True)
-        for one in given.names or NAMES:
-            print(one, flush=True)
-            (RESULTS / f"{one}.json").write_text(json.dumps(measure(one), indent=1) + "\n")
+    measure_or_tables(__doc__, {name: partial(measure, name) for name in NAMES}, tables, RESULTS)

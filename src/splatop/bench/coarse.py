@@ -1,6 +1,9 @@
 """What coarse models cost beside a solver that is as good: exponax's ETDRK4 on the coarsest grid,
 with the longest step, that holds as long or is as accurate."""
 
+import time
+from collections.abc import Callable
+
 import jax.numpy as jnp
 import numpy as np
 
@@ -45,7 +48,12 @@ def judges(case: CoarseCase, count: int = JUDGES) -> np.ndarray:
 
 
 def cost_per_frame(
-    rollouts: dict[str, Rollout], truth: np.ndarray, repeats: int, *, batch: int = 1
+    rollouts: dict[str, Rollout],
+    truth: np.ndarray,
+    repeats: int,
+    *,
+    batch: int = 1,
+    clock: Callable[[], float] = time.perf_counter,
 ) -> dict[str, float]:
     """Seconds for the time of one frame of the data, of one state or of each in a batch, in one
     compiled loop on the rollout's own grid; timed in turns."""
@@ -64,5 +72,5 @@ def cost_per_frame(
             return jax.vmap(lambda v: roll.states(v, steps)[-1])(u)
 
         contenders[name] = (run, (states,))
-    times = measured_times(contenders, repeats)
+    times = measured_times(contenders, repeats, clock=clock)
     return {name: seconds / frames[name] for name, seconds in times.items()}

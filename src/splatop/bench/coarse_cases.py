@@ -71,11 +71,10 @@ class CoarseCase:
     ) -> np.ndarray:
         """Trajectories `(count, frames, C, *N)` on the fine grid, or one of so many points."""
         points = points or self.points
-        step = self.solver(points, self.dt / self.substeps)
+        advance = self.fine(points).step
 
         def frame(u, _):
-            for _ in range(self.substeps):
-                u = step(u)
+            u = advance(u)
             return u, u
 
         @jax.jit
@@ -85,6 +84,18 @@ class CoarseCase:
 
         keys = jax.random.split(jax.random.key(seed), count)
         return np.stack([np.asarray(run(self.initial(key, points))) for key in keys])
+
+    def fine(self, points: int | None = None) -> "Rollout":
+        """The solver as the reference takes it, on the fine grid or one of so many points."""
+        points = points or self.points
+        step = self.solver(points, self.dt / self.substeps)
+
+        def frame(u: Array) -> Array:
+            for _ in range(self.substeps):
+                u = step(u)
+            return u
+
+        return Rollout(frame, (points,) * self.dims, 1)
 
     def score(self, roll: "Rollout", truth: np.ndarray) -> float:
         """How good rollouts of `truth` `(B, T, C, *N)` are, the larger the better: frames that they

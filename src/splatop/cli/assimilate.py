@@ -17,6 +17,7 @@ from .sensor_options import (
     ColumnsOption,
     DtOption,
     EquationOption,
+    HoldOutOption,
     LengthsOption,
     ModelOption,
     OriginOption,
@@ -74,9 +75,7 @@ def assimilate(
     samples: Annotated[
         int | None, typer.Option(help="Samples that standard deviations are computed from.")
     ] = None,
-    hold_out: Annotated[
-        float, typer.Option(help="Share of sensors to keep back and predict instead.")
-    ] = 0.0,
+    hold_out: HoldOutOption = 0.0,
     columns: ColumnsOption = None,
     time_unit: TimeUnitOption = "s",
     seed: Annotated[int, typer.Option(help="Of what is held out, and of samples.")] = 0,
@@ -138,9 +137,7 @@ def reconstruct(
     points: PointsOption = None,
     origin: OriginOption = None,
     shape: ShapeOption = None,
-    hold_out: Annotated[
-        float, typer.Option(help="Share of sensors to keep back and predict instead.")
-    ] = 0.0,
+    hold_out: HoldOutOption = 0.0,
     columns: ColumnsOption = None,
     time_unit: TimeUnitOption = "s",
     seed: Annotated[int, typer.Option(help="Of what is held out.")] = 0,

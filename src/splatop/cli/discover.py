@@ -9,7 +9,16 @@ from rich.table import Table
 from .app import JsonOption, app, console, print_json
 from .identify import frames_option, selected
 from .progress import progress_bar
-from .reading import FileArgument, Reading, open_data, reads_a_file
+from .reading import (
+    FileArgument,
+    FirstTrajectoriesOption,
+    NoiseOption,
+    NoiseSeedOption,
+    Reading,
+    StartOption,
+    open_data,
+    reads_a_file,
+)
 
 
 @app.command()
@@ -50,18 +59,14 @@ def discover(
             "many as needed.",
         ),
     ] = None,
-    start: Annotated[int, typer.Option(help="The first frame to use.")] = 0,
+    start: StartOption = 0,
     budget: Annotated[
         float,
         typer.Option(help="About so many seconds, on two cores, to refine coefficients; 0: not."),
     ] = 10.0,
-    trajectories: Annotated[
-        int | None, typer.Option(help="Only the first so many trajectories.")
-    ] = None,
-    noise: Annotated[
-        float, typer.Option(help="For studies: add white noise of this relative size.")
-    ] = 0.0,
-    seed: Annotated[int, typer.Option(help="Of the added noise.")] = 0,
+    trajectories: FirstTrajectoriesOption = None,
+    noise: NoiseOption = 0.0,
+    seed: NoiseSeedOption = 0,
     json: JsonOption = False,
     *,
     reading: Reading,

@@ -228,15 +228,22 @@ def print_tradeoff(metrics: Any) -> None:
     if not metrics.tradeoff:
         return
     rows = from_json(metrics.tradeoff)
-    table = numbers_table("cost", "ms per time", "rL2", "holds until", "correlation > 0.9 until")
+    table = numbers_table("Accuracy and cost", "ms", "rL2", "holds", "correlated")
     for one in sorted(rows, key=lambda one: one.cost):
         ends = [
-            f"{time:.3g}" if time < one.length else "the end"
+            f"{time:.3g}" if time < one.length else "to the end"
             for time in (one.horizon, one.correlation)
         ]
         style = None if one.role == "model" else "dim"
         rl2 = "diverged" if one.rl2 is None else plain(one.rl2)
         table.add_row(one.name, f"{one.cost:.3g}", rl2, *ends, style=style)
     console.print(table)
+    console.print(
+        "ms: for a unit of simulated time. holds: the time until the error passes 0.3 standard "
+        "deviations. correlated: the time until the correlation falls below 0.9.",
+        style="dim",
+        highlight=False,
+        soft_wrap=True,
+    )
     for verdict in verdicts(rows):
         console.print(str(verdict), highlight=False, markup=False, soft_wrap=True)

@@ -12,7 +12,16 @@ from ..errors import SplatopError, unknown_name
 from .app import JsonOption, app, console, print_json
 from .compiled import keeps_compiled
 from .progress import progress_bar
-from .reading import FileArgument, Reading, open_data, reads_a_file
+from .reading import (
+    FileArgument,
+    FirstTrajectoriesOption,
+    NoiseOption,
+    NoiseSeedOption,
+    Reading,
+    StartOption,
+    open_data,
+    reads_a_file,
+)
 
 if TYPE_CHECKING:
     from ..data import Trajectories
@@ -52,18 +61,14 @@ def identify(
             "it, as many as the budget allows.",
         ),
     ] = None,
-    start: Annotated[int, typer.Option(help="The first frame to use.")] = 0,
+    start: StartOption = 0,
     budget: Annotated[
         float, typer.Option(help="About so many seconds, on two cores, for all trajectories.")
     ] = 30.0,
     method: Annotated[str, typer.Option(help="auto, paper, flow, weak or trajectory.")] = "auto",
-    trajectories: Annotated[
-        int | None, typer.Option(help="Only the first so many trajectories.")
-    ] = None,
-    noise: Annotated[
-        float, typer.Option(help="For studies: add white noise of this relative size.")
-    ] = 0.0,
-    seed: Annotated[int, typer.Option(help="Of the added noise.")] = 0,
+    trajectories: FirstTrajectoriesOption = None,
+    noise: NoiseOption = 0.0,
+    seed: NoiseSeedOption = 0,
     json: JsonOption = False,
     *,
     reading: Reading,

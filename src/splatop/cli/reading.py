@@ -17,6 +17,15 @@ else:
     Trajectories = Any
 
 FileArgument = Annotated[Path, typer.Argument(metavar="FILE", help="A file of trajectories.")]
+# What part of a file is looked at, and noise that studies add to it.
+StartOption = Annotated[int, typer.Option(help="The first frame to use.")]
+FirstTrajectoriesOption = Annotated[
+    int | None, typer.Option(help="Only the first so many trajectories.")
+]
+NoiseOption = Annotated[
+    float, typer.Option(help="For studies: add white noise of this relative size.")
+]
+NoiseSeedOption = Annotated[int, typer.Option(help="Of the added noise.")]
 # Times that are asked for at once.
 MOST_MOMENTS = 1_000_000
 # Options of a command line, as they came, by name.

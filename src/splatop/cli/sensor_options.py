@@ -41,6 +41,9 @@ PointsOption = Annotated[
 ]
 DtOption = Annotated[float | None, typer.Option(help="Time between frames.")]
 OriginOption = Annotated[str | None, typer.Option(help="Where the axes begin, else 0.")]
+HoldOutOption = Annotated[
+    float, typer.Option(help="Share of sensors to keep back and predict instead.")
+]
 OutOption = Annotated[
     Path | None, typer.Option(help="The file to write: HDF5, or NetCDF if it ends in .nc.")
 ]

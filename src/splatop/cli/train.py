@@ -295,4 +295,5 @@ def rollout(
             hold_inputs=hold_inputs,
             progress=lambda items: track(items, "rollout", console=console),
         )
-    console.print(f"wrote {written} trajectories of {steps} steps: {out}", highlight=False)
+    length = f"{steps or 200} steps" if times is None else f"{len(moments(times))} times"
+    console.print(f"wrote {written} trajectories of {length}: {out}", highlight=False)

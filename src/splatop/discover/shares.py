@@ -21,9 +21,9 @@ Valued = tuple[Equation, Mapping[str, float]]
 def shares_of_change(whole: Valued, known: Valued | None, data: Trajectories) -> dict[str, float]:
     """Of the terms that were `known`, of the others (`found`), and what is `left`.
 
-    A share is the inner product of a part with the change, over the square of the change: together
-    they make 1. A part that works against the others can have one below 0. Fields have units of
-    their own, so each counts by its own change.
+    The share of a part is its inner product with the change, over the square of the change; a part
+    that works against the others can have one below 0. What is left is the square of the rest over
+    that of the change. Fields have units of their own, so each counts by its own change.
     """
     origin = data.grid.origin
     given = [
@@ -37,8 +37,9 @@ def shares_of_change(whole: Valued, known: Valued | None, data: Trajectories) ->
         held = gathered(data, _WINDOWS, numbers, wanted)
 
         @eqx.filter_jit
-        def window(states: Array) -> tuple[Array, Array]:
-            """The square of the change, and its products with each equation, for each field."""
+        def window(states: Array) -> tuple[Array, Array, Array]:
+            """The squares of the change and of what the whole equation leaves of it, and products
+            of the change with each equation, for each field."""
 
             def one(state: Array) -> tuple[Array, Array]:
                 jet = held.modes.jet(state, wanted)
@@ -48,15 +49,17 @@ def shares_of_change(whole: Valued, known: Valued | None, data: Trajectories) ->
             change = jnp.tensordot(jnp.asarray(SLOPE) / held.dt, values, 1)
             made = jnp.tensordot(jnp.asarray(BELL), made, 1)
             points = tuple(range(2, made.ndim))
-            return jnp.sum(change**2, axis=tuple(range(1, change.ndim))), jnp.sum(
-                made * change, axis=points
-            )
+            own = tuple(range(1, change.ndim))
+            rest = jnp.sum((change - made[0]) ** 2, axis=own)
+            return jnp.sum(change**2, axis=own), rest, jnp.sum(made * change, axis=points)
 
         order = np.random.default_rng(0).permutation(len(held.states))[:_WINDOWS]
         parts = [window(jnp.asarray(held.states[i])) for i in order]
-    energy = np.sum([np.asarray(square) for square, _ in parts], axis=0)
-    made = np.sum([np.asarray(product) for _, product in parts], axis=0)
+    energy, rest, made = (
+        np.sum([np.asarray(p) for p in part], axis=0) for part in zip(*parts, strict=True)
+    )
     moving = energy > 0
     all_of_it, *told = np.mean(made[:, moving] / energy[moving], axis=1)
     before = float(told[0]) if told else 0.0
-    return {"known": before, "found": float(all_of_it) - before, "left": 1.0 - float(all_of_it)}
+    left = float(np.mean(rest[moving] / energy[moving]))
+    return {"known": before, "found": float(all_of_it) - before, "left": left}

@@ -52,6 +52,15 @@ class LearnedTerm(Term):
             return frozenset((*gradient(dims), laplacian(dims)))
         return frozenset(a.operator for a in self.arguments if not a.is_value)
 
+    @property
+    def learned_parameters(self) -> int:
+        """The weights of the network, and of the arguments and their products."""
+        return sum(
+            leaf.size
+            for leaf in jax.tree.leaves((self.network, self.direct))
+            if eqx.is_inexact_array(leaf)
+        )
+
     def features(self, jet: Jet) -> Float[Array, "F *N"]:
         """The arguments at each point, as they are."""
         return features(jet, self.fields, self.arguments, invariant=self.invariant)

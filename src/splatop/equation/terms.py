@@ -45,6 +45,11 @@ class Term(eqx.Module):
         return ()
 
     @property
+    def learned_parameters(self) -> int:
+        """Numbers in it that were learned from data."""
+        return 0
+
+    @property
     def uses_time(self) -> bool:
         """Whether the term changes in time by itself."""
         return False

@@ -55,9 +55,13 @@ class Model(eqx.Module):
 
     @property
     def parameters(self) -> int:
-        """Trainable parameters of the dynamics map; the encoder is counted apart, as the paper."""
+        """Trainable parameters of the dynamics map, learned terms included; the encoder is counted
+        apart, as the paper."""
         network = getattr(self.stepper, "network", None)
-        return 0 if network is None else parameter_count(network)
+        physics = self.physics
+        terms = () if physics is None else physics.equation.terms
+        own = 0 if network is None else parameter_count(network)
+        return own + sum(term.learned_parameters for term in terms)
 
     def physics_only(self) -> "Model":
         """The ablation without the operator."""

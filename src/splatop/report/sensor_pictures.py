@@ -51,26 +51,26 @@ def write_placement_picture(placement: Placement, out: str | Path) -> Path:
 
 
 def frame_picture(analysis: Analysis, frames: Frames, number: int) -> str:
-    """One row of pictures: each field with the sensors of the time, and its spread."""
+    """A row of pictures for each field: with the sensors of the time, and its spread."""
     fields = frames.fields
-    rows = 1 if frames.std is None else 2
-    figure = Figure(figsize=(4.2 * len(fields), 3.6 * rows), layout="constrained")
-    axes = np.atleast_2d(figure.subplots(rows, len(fields), squeeze=False))
+    count = 1 if frames.std is None else 2
+    figure = Figure(figsize=(4.8 * count, 3.8 * len(fields)), layout="constrained")
+    axes = figure.subplots(len(fields), count, squeeze=False)
     held = analysis.observations
     near = np.abs(held.times - frames.times[number]) <= 0.5 * analysis.dt
-    for column, name in enumerate(fields):
-        limit = float(np.abs(frames.mean[:, column]).max()) or 1.0
+    for row, name in enumerate(fields):
+        limit = float(np.abs(frames.mean[:, row]).max()) or 1.0
         image = _image(
-            axes[0, column],
-            _plane(frames.mean[number, column], frames.grid),
+            axes[row, 0],
+            _plane(frames.mean[number, row], frames.grid),
             frames.grid,
             DIVERGING,
             limit,
         )
-        figure.colorbar(image, ax=axes[0, column], shrink=0.8)
-        axes[0, column].set_title(f"{name}, t = {frames.times[number]:g}", fontsize=9)
+        figure.colorbar(image, ax=axes[row, 0], shrink=0.8)
+        axes[row, 0].set_title(f"{name}, t = {frames.times[number]:g}", fontsize=9)
         own = near & (held.fields == name)
-        axes[0, column].scatter(
+        axes[row, 0].scatter(
             held.places[own, 0],
             held.places[own, 1],
             c=held.values[own],
@@ -83,13 +83,13 @@ def frame_picture(analysis: Analysis, frames: Frames, number: int) -> str:
         )
         if frames.std is not None:
             image = _image(
-                axes[1, column],
-                _plane(frames.std[number, column], frames.grid),
+                axes[row, 1],
+                _plane(frames.std[number, row], frames.grid),
                 frames.grid,
                 SEQUENTIAL,
             )
-            figure.colorbar(image, ax=axes[1, column], shrink=0.8)
-            axes[1, column].set_title("standard deviation", fontsize=9)
+            figure.colorbar(image, ax=axes[row, 1], shrink=0.8)
+            axes[row, 1].set_title("standard deviation", fontsize=9)
     return picture_address(_bytes(figure, "png"), "png")
 
 
@@ -162,5 +162,5 @@ def _image(
 
 def _bytes(figure: Figure, kind: str) -> bytes:
     held = io.BytesIO()
-    figure.savefig(held, format=kind, dpi=90)
+    figure.savefig(held, format=kind, dpi=90, bbox_inches="tight")
     return held.getvalue()

@@ -174,7 +174,7 @@ def _misfit(charts: Charts, analysis: Analysis) -> Html:
     rows = [
         tag(
             "tr",
-            tag("td", str(names[i])),
+            tag("td", str(names[i]), style="text-align: left"),
             tag("td", ", ".join(f"{x:.4g}" for x in held.places[own == i][0])),
             tag("td", f"{int((own == i).sum())}"),
             tag("td", f"{each[i]:.2f}"),
@@ -227,17 +227,28 @@ def _spread(charts: Charts, analysis: Analysis, frames: Frames) -> Html | None:
     return section(
         "spread",
         "Spread",
-        legend(lines),
-        charts.figure(
-            "spread",
-            drawn,
-            f"Root mean square over the domain; reports end at t = {analysis.end:g}.",
+        tag(
+            "div",
+            tag(
+                "div",
+                legend(lines),
+                charts.figure(
+                    "spread",
+                    drawn,
+                    f"Root mean square over the domain; reports end at t = {analysis.end:g}.",
+                ),
+                class_="column",
+            ),
+            class_="columns",
         ),
     )
 
 
 def _numbers(analysis: Analysis) -> Html:
+    errors = analysis.errors
+    wrong = "counts as exact" if errors is None else f"{errors.scale:.2g} of the spread in a frame"
     rows: list[tuple[str, str]] = [
+        ("the model", wrong),
         ("frames", f"{analysis.frames} of {analysis.dt:g}"),
         ("unknowns", f"{analysis.forward.unknowns.size:,}"),
         ("steps of the minimiser", str(analysis.minimum.steps)),

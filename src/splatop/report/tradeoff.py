@@ -50,7 +50,7 @@ def tradeoff_section(charts: Charts, runs: Sequence[EvaluatedRun]) -> Html | Non
     above = "above" if judged == "horizon" else "below"
     caption = (
         f"A model is worth having where it lies {above} the line of the solvers: the same equation "
-        "on grids from a fifth of the data's points to all of them, one state, in one compiled "
+        "on grids from a quarter of the data's points to all of them, one state, in one compiled "
         "loop, on the machine that evaluated it. "
         + " ".join(f"{verdict}." for verdict in verdicts(found))
         + _until_the_end(found, judged)

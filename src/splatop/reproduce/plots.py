@@ -69,12 +69,7 @@ def rollout_figure(train: Sequence[Metrics], test: Sequence[Metrics], train_step
 @styled
 def rollout_grid(groups: Mapping[str, Sequence[Metrics]]) -> Figure:
     """Error over lead time, one panel for each benchmark."""
-    figure, axes = _panels((len(groups) + 1) // 2, min(2, len(groups)), width=3.6, height=2.5)
-    for ax, letter, (benchmark, several) in zip(axes, "abcdefgh", groups.items(), strict=False):
-        draw_curves(ax, several)
-        ax.set_title(f"({letter}) {benchmark_label(benchmark)}")
-    _legend_below(figure, axes[0])
-    return figure
+    return _benchmark_grid(groups, draw_curves, height=2.5)
 
 
 @styled
@@ -97,12 +92,7 @@ def spectra_figure(several: Sequence[Metrics]) -> Figure:
 @styled
 def spectra_grid(groups: Mapping[str, Sequence[Metrics]]) -> Figure:
     """Time-averaged spectra, one panel for each benchmark."""
-    figure, axes = _panels((len(groups) + 1) // 2, min(2, len(groups)), width=3.6, height=2.6)
-    for ax, letter, (benchmark, several) in zip(axes, "abcdefgh", groups.items(), strict=False):
-        draw_spectra(ax, several)
-        ax.set_title(f"({letter}) {benchmark_label(benchmark)}")
-    _legend_below(figure, axes[0])
-    return figure
+    return _benchmark_grid(groups, draw_spectra, height=2.6)
 
 
 @styled
@@ -166,6 +156,17 @@ def ablation_figure(groups: Mapping[str, Sequence[Metrics]], filtered: Sequence[
     draw_curves(axes[1], filtered)
     axes[1].set_title(f"(b) filter removed, {benchmark_label(filtered[0].benchmark)}")
     axes[1].legend(loc="best")
+    return figure
+
+
+def _benchmark_grid(
+    groups: Mapping[str, Sequence[Metrics]], draw: Callable[..., Any], *, height: float
+) -> Figure:
+    figure, axes = _panels((len(groups) + 1) // 2, min(2, len(groups)), width=3.6, height=height)
+    for ax, letter, (benchmark, several) in zip(axes, "abcdefgh", groups.items(), strict=False):
+        draw(ax, several)
+        ax.set_title(f"({letter}) {benchmark_label(benchmark)}")
+    _legend_below(figure, axes[0])
     return figure
 
 
