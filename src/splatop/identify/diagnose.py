@@ -156,6 +156,16 @@ def _about_coefficients(problem: Problem, fit: Fit) -> list[Remark]:
         )
         for name, (off, value) in fit.contradicted.items()
     ]
+    if fit.missing:
+        name, (off, value) = max(fit.missing.items(), key=lambda one: one[1][0])
+        found.append(
+            Remark(
+                f"the frames call for another term: what is left lies along {name} by {off:.0f} "
+                f"deviations (a coefficient of about {value:.2g}); a term is missing or wrong: add "
+                'it, or look for what is missing with a "?" in the equation',
+                doubt=True,
+            )
+        )
     half = fit.spread.half_widths()
     wide = half > np.abs(fit.x)
     blurred = set()

@@ -10,6 +10,7 @@ from dataclasses import replace
 import equinox as eqx
 import numpy as np
 
+from .missing import missing_terms
 from .noise import multiplicity
 from .pieces import SHORTEST, cut
 from .problem import Problem, Reduced
@@ -71,17 +72,22 @@ def fit(problem: Problem, reduced: Reduced, start: np.ndarray, steps: Steps) -> 
         unseen=0.0 if noisy else max(beyond_noise(residual, expected), np.sqrt(max(alike, 0.0))),
         white=noisy,
     )
+    # Of white noise in one direction; without noise what is left is no draw of anything.
+    deviation = float(np.sqrt(np.sum(whole**2) / rows)) if problem.noisy else np.inf
     known = known_columns(problem, reduced, x, least.states, steps)
     against = contradictions(
         problem.known,
         tangent.columns,
         np.stack([tangent.eliminate(column)[0] for column in known]) if len(known) else known,
         whole,
-        np.sqrt(np.sum(whole**2) / rows) if problem.noisy else np.inf,
+        deviation,
     )
+    missing = {}
+    if problem.noisy:
+        missing = missing_terms(problem, reduced, x, least.states, steps, tangent, whole, deviation)
     change = max(reduced.change, 1e-300)
     left = float(np.linalg.norm(residual)) / change
-    return Fit(x, found, left, expected / change, lasting, least.settled, against)
+    return Fit(x, found, left, expected / change, lasting, least.settled, against, missing)
 
 
 def _alike(problem: Problem, reduced: Reduced, residual: np.ndarray) -> tuple[float, float]:

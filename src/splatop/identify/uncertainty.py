@@ -65,7 +65,8 @@ class Fit:
     `residual` is what the equation leaves unexplained, `noise` what noise alone would leave.
     `lasting` is by how many deviations the residual's frames are more alike than those of noise.
     `settled` is whether the search came to an end. `contradicted` are known values that the frames
-    speak against: by how many deviations, and the value that they call for.
+    speak against: by how many deviations, and the value that they call for; `missing` are terms
+    that the equation does not have, likewise.
     """
 
     x: np.ndarray
@@ -75,6 +76,7 @@ class Fit:
     lasting: float = 0.0
     settled: bool = True
     contradicted: dict[str, tuple[float, float]] = field(default_factory=dict)
+    missing: dict[str, tuple[float, float]] = field(default_factory=dict)
 
 
 def beyond_noise(residual: np.ndarray, expected: float) -> float:
