@@ -115,6 +115,8 @@ def test_vorticity_between_slippery_walls_is_a_quarter_of_an_odd_periodic_one(x6
 def test_an_inverse_laplacian_needs_its_own_conditions(boundary, says):
     with pytest.raises(SplatopError, match=says):
         check_conditions(VORTICITY, box(boundary))
+    with pytest.raises(SplatopError, match=says):  # also the reference solver, with all its spaces
+        Galerkin(VORTICITY, BoxSpace(box(boundary), ("w",), (8, 8)))
 
 
 def test_conditions_of_an_inverse_laplacian_that_no_term_has():

@@ -6,6 +6,7 @@ import numpy as np
 
 from ..errors import SplatopError
 from ..grid import Grid
+from ..points import Points
 
 # Successive frames of a piece: as many as are used together, and as few as are worth it where
 # not all frames can be used, or where a trajectory cannot be followed for long.
@@ -26,7 +27,7 @@ def cut(frames: np.ndarray, longest: int = LONGEST) -> np.ndarray:
     return frames[:, : parts * own].reshape(pieces * parts, own, *frames.shape[2:])
 
 
-def frames_within(budget: float, grid: Grid, *, channels: int, trajectories: int) -> int:
+def frames_within(budget: float, grid: Grid | Points, *, channels: int, trajectories: int) -> int:
     """How many frames of each trajectory about so many seconds suffice for; 16 at least.
 
     An estimate on paper, so that the same data give the same answer on every machine.

@@ -20,7 +20,8 @@ def check_conditions(equation: Equation, domain: Domain) -> None:
                     f"expected numbers, coordinates along the side or coefficients of the equation "
                     f"in '{side}: {condition.text(name)}', got {unknown}: write its number"
                 )
-    _check_potentials(equation, domain)
+    check_potentials(equation, domain)
+    _check_stated(equation, domain)
     if domain.shape is not None:
         _check_edges(equation, domain)
         return
@@ -49,11 +50,9 @@ def check_conditions(equation: Equation, domain: Domain) -> None:
                 )
 
 
-def _check_potentials(equation: Equation, domain: Domain) -> None:
-    """An inverse Laplacian needs a condition at each end, and has none where the equation has no
-    such term."""
-    used = _inverted(equation, domain.dims)
-    for name in used:
+def check_potentials(equation: Equation, domain: Domain) -> None:
+    """Refuse an inverse Laplacian without a condition at each end."""
+    for name in _inverted(equation, domain.dims):
         missing = [s for s in domain.sides if domain.at(s, potential(name)).kind == "free"]
         if missing:
             one = missing[0]
@@ -62,8 +61,12 @@ def _check_potentials(equation: Equation, domain: Domain) -> None:
                 f"has it, got none at {one}: write '{one}: {potential(name)} = 0' (a stream "
                 f"function at a wall that nothing passes) or '{one}: dn({potential(name)}) = 0'"
             )
+
+
+def _check_stated(equation: Equation, domain: Domain) -> None:
+    """Refuse conditions of an inverse Laplacian that no term has."""
+    known = (*equation.fields, *map(potential, _inverted(equation, domain.dims)))
     for (side, name), condition in domain.conditions.items():
-        known = (*equation.fields, *map(potential, used))
         if name not in known and name.endswith(")"):
             raise SplatopError(
                 f"expected conditions for {', '.join(known)}, which the equation has, got "

@@ -21,6 +21,7 @@ from ..exponential import Tables, etdrk4_step, etdrk4_tables
 from ..jets import Jet
 from ..spaces import BoxSpace, Sampling, Space, inverse_numbers, unconstrained
 from ..stepper import TIME, Coefficients, driven, inputs_at, later
+from .conditions import check_potentials
 
 Numbers = Float[Array, "C *R"]
 Lifted = Float[Array, "C *S"]  # numbers of the unconstrained space
@@ -40,6 +41,7 @@ class Galerkin(eqx.Module):
     rest: tuple[Term, ...]
 
     def __init__(self, equation: Equation, space: Space):
+        check_potentials(equation, space.domain)
         self.equation, self.space = equation, space
         linear, self.rest = split_linear(equation, space.dims)
         self.exact = tuple(p for p in linear if self._is_diagonal(p))
