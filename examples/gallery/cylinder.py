@@ -27,6 +27,10 @@ surrogate = splatop.fit(
 predicted = np.asarray(surrogate.rollout(truth[0], STEPS))
 
 found = surrogate.coefficients
-inside = np.isfinite(truth[-1])
-error = np.linalg.norm((predicted[-1] - truth[-1])[inside]) / np.linalg.norm(truth[-1][inside])
-film = {"reference": truth[1:, 0], "splatop": predicted[:, 0]}
+error = np.linalg.norm(predicted[-1] - truth[-1]) / np.linalg.norm(truth[-1])
+scattered = {
+    "points": frames.grid.places,
+    "start": truth[0, 0],
+    f"reference, frame {STEPS}": truth[-1, 0],
+    f"splatop, frame {STEPS}": predicted[-1, 0],
+}

@@ -25,7 +25,7 @@ from .shape_basis import Gaussians, Kinds, ShapeBasis, build_basis, lattice, spa
 
 _MOST_BYTES = 512 * 2**20
 # Whatever changes the numbers of a basis changes its name.
-_VERSION = 1
+_VERSION = 2
 
 _say: ContextVar[Callable[[str], None]] = ContextVar("say", default=lambda _: None)
 

@@ -13,7 +13,8 @@ from ..spectral import Field, radial_spectrum
 from .axis import ring
 from .harmonics import insulated, shape_harmonics
 
-_MOST_HARMONICS = 200
+# Four functions are set up for each, which takes seconds for as many as these.
+_MOST_HARMONICS = 100
 
 
 def energy_spectrum(u: Field, domain: Domain, layout: Layout) -> Float[Array, " K"]:
