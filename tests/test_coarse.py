@@ -237,6 +237,7 @@ def test_a_stream_function_in_harmonics_is_that_of_the_grid():
     np.testing.assert_allclose(steps["harmonics"](alone, {}), decayed, atol=2e-6)
 
 
+@pytest.mark.slow
 def test_a_guess_of_small_scales_leaves_the_coarse_part_alone(tmp_path):
     """Waves that are steep alike: modes 8 to 12 follow from those that 16 points hold."""
     x, phases = 2 * np.pi * np.arange(64) / 64, np.linspace(0, 2 * np.pi, 6, endpoint=False)

@@ -114,7 +114,7 @@ def test_reduced_size(splatop, tmp_path):
         (("generate", "burgers2d", "--out", "a.h5", "--steps", 0), 1, "at least 1 trajectory"),
         (("generate", "burgers2d", "--out", "a.h5", "--seed", -1), 1, "a seed from 0"),
         (("inspect", "missing.h5"), 1, "does not exist"),
-        (("inspect", "a.npy"), 1, "--axes btcxy"),
+        (("inspect", "a.npy"), 1, "--axes btcx"),
         (("inspect", "a.npy", "--axes", "btcx"), 1, "--lengths"),
         (("inspect", "a.npy", "--axes", "btcx", "--lengths", "a"), 1, "such as 1 or 1,2"),
         (("inspect", "a.npy", "--axes", "btcx", "--lengths", "1"), 1, "--dt"),

@@ -113,6 +113,7 @@ def test_lattice_encoder_in_any_dimension(grid):
     )
 
 
+@pytest.mark.slow
 @pytest.mark.usefixtures("x64")
 def test_lattice_amplitudes_are_the_least_squares_solution():
     # The residual of a least-squares fit is orthogonal to every primitive.
@@ -167,6 +168,7 @@ def test_normalisation_is_per_frame_and_channel():
 # --- solved amplitudes
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("renderer", [DenseRenderer(), LocalRenderer()], ids=["dense", "local"])
 @pytest.mark.usefixtures("x64")
 def test_solving_finds_the_amplitudes_that_made_the_field(renderer):
@@ -204,6 +206,7 @@ def test_at_the_optimum_the_geometry_needs_no_gradient_of_the_solve():
     assert relative(jax.jit(jax.grad(stopped))(raw), jax.jit(jax.grad(through))(raw)) < 1e-6
 
 
+@pytest.mark.slow
 def test_the_iterative_solve_agrees_with_the_direct_one(monkeypatch):
     # Not too far from the lattice, or gaps are left that no amplitudes fill.
     raw = 0.1 * random_raw((10, 10))
@@ -241,6 +244,7 @@ def test_solving_needs_points_without_a_lattice():
         solve_amplitudes(free, jnp.ones((1, 16, 16)))
 
 
+@pytest.mark.slow
 @pytest.mark.usefixtures("x64")
 def test_scattered_points_in_a_rectangular_box():
     lengths, rng = (1.0, 2.5), np.random.default_rng(0)
@@ -265,6 +269,7 @@ def test_scattered_points_in_a_rectangular_box():
     assert relative(found[partial(1, 0)][0], field(elsewhere, "dx")) < 1e-3
 
 
+@pytest.mark.slow
 def test_fewer_points_than_primitives_still_fit():
     rng = np.random.default_rng(1)
     points, values = rng.uniform(size=(30, 2)), rng.normal(size=(30, 2))
@@ -329,6 +334,7 @@ def test_unet_restores_the_physical_scale(amplitudes, scales):
     np.testing.assert_allclose(other.offset, 50 * one.offset + 300, rtol=1e-5)
 
 
+@pytest.mark.slow
 def test_solved_amplitudes_fit_the_field_they_are_rendered_to():
     u = jnp.asarray(random_field(Grid.unit(24, 2), 2), jnp.float32)
     for renderer in (DenseRenderer(), LocalRenderer()):

@@ -377,6 +377,7 @@ def runs(tmp_path_factory):
     return root
 
 
+@pytest.mark.slow
 def test_command_writes_metrics_and_prints_published_numbers_beside(runs):
     size = ("--points", POINTS, "--trajectories", 2, "--steps", 2)
     result = run(runs / "mine", runs / "fno", *size)
@@ -424,6 +425,7 @@ def test_command_refuses_bad_input(runs, tmp_path):
         assert message in str(result.exception)
 
 
+@pytest.mark.slow
 def test_unknown_coefficients_are_identified_from_the_first_frames():
     benchmark = get_benchmark("unknown_advection_diffusion2d").with_points(24)
     spec = replace(

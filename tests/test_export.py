@@ -100,6 +100,7 @@ def test_flatbuffers_is_needed_and_said_to_be(tmp_path):
     assert "flatbuffers" in " ".join(CliRunner().invoke(app, ["export", "--help"]).output.split())
 
 
+@pytest.mark.slow
 def test_coefficients_of_a_trajectory_are_an_argument(tmp_path):
     model, path = conditioned(), tmp_path / "step.bin"
     exported = export_model(model, points=16)

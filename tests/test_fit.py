@@ -232,6 +232,7 @@ def test_numerics_are_chosen_from_all_of_the_training_data(name, tmp_path):
 # --- xarray ------------------------------------------------------------------------------------
 
 
+@pytest.mark.slow
 def test_dataset_in_dataset_out():
     data = labelled(waves(), boundary_conditions="periodic")
     found = quick_fit(data, coefficients={"v": V}, settings={"model": "physics"})
@@ -255,6 +256,7 @@ def test_dataset_in_dataset_out():
     assert found.identify(data.isel(trajectory=2)).estimates["D"] == pytest.approx(D, rel=1e-2)
 
 
+@pytest.mark.slow
 def test_channels_by_label_and_clock_times():
     array = waves()
     both = np.concatenate([array, 2 * array], axis=2)

@@ -110,6 +110,7 @@ def test_clean_frames_give_the_coefficients(method):
     assert found.relative_residual < 1e-5
 
 
+@pytest.mark.slow
 def test_auto_takes_the_flow_for_clean_frames_and_the_trajectory_for_noisy_ones():
     clean = exact().astype(np.float32)
     assert identify(EQUATION, JETS, clean, 1.0).method == "flow"

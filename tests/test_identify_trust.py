@@ -1,21 +1,17 @@
 """Right, or visibly unsure: identification on data of other solvers, and of wrong equations."""
 
 import json
-import sys
 from dataclasses import replace
-from pathlib import Path
 
 import numpy as np
 import pytest
 
+from identification import peer_errors
 from splatop.data import ArrayTrajectories, save_trajectories
 from splatop.equation import parse_equation
 from splatop.equation.boundary import domain_from_text
 from splatop.grid import Grid
-from splatop.identify import add_noise, api, identify, identify_trajectories, lattice_jets
-
-sys.path.insert(0, str(Path(__file__).parent.parent / "tools"))
-from identification import peer_errors
+from splatop.identify import add_noise, identify, identify_trajectories, lattice_jets, methods
 from study_problems import PROBLEMS, draw
 
 
@@ -72,6 +68,7 @@ def test_more_noisy_frames_give_smaller_errors():
     assert errors[1] < 2e-3
 
 
+@pytest.mark.slow
 def test_frames_are_spread_over_the_whole_trajectory():
     asked = []
 
@@ -244,7 +241,7 @@ def test_two_coefficients_of_one_term_cannot_be_told_apart():
 
 
 def test_where_nothing_can_be_followed_the_weak_form_answers_and_says_so(monkeypatch):
-    monkeypatch.setattr(api, "steps_for", lambda *_: None)
+    monkeypatch.setattr(methods, "steps_for", lambda *_: None)
     found = identified("burgers", frames_of("burgers", 12))
     assert found.method == "weak"
     assert not found.trusted

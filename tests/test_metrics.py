@@ -153,6 +153,7 @@ def test_representation_errors_leave_the_filter_out():
     assert found["e_lap"] < 2e-4
 
 
+@pytest.mark.slow
 def test_local_rendering_approaches_the_dense_one():
     frame = np.asarray(sine())[:, :, None] * np.cos(2 * np.pi * X)
     frames = np.stack([frame.astype(np.float32)])

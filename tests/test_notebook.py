@@ -98,6 +98,7 @@ def test_a_field_stands_upright():
     np.testing.assert_allclose(dots.get_offsets(), places.places)
 
 
+@pytest.mark.slow
 def test_fitted_and_model_show_themselves():
     """Heat between cold walls: the curve that is drawn is the analytic one."""
     x, t = np.linspace(0, 1, 33), 0.01 * np.arange(12)

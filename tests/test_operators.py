@@ -145,7 +145,7 @@ def test_gradients_agree_with_pdequinox(points):
 
 
 @pytest.mark.usefixtures("x64")
-@pytest.mark.parametrize("batched", [False, True])
+@pytest.mark.parametrize("batched", [False, pytest.param(True, marks=pytest.mark.slow)])
 def test_forward_mode_agrees_with_finite_differences(batched):
     """`jvp` and `linearize`, in weights and state, and their transpose; of one state or more."""
     network = FNO(2, 1, hidden=3, modes=2, blocks=2, key=jax.random.key(0), zero_projection=False)
@@ -193,6 +193,7 @@ def test_untrained_network_is_exactly_zero():
     assert jnp.any(run(FNO(2, 2, modes=3, key=KEY, zero_projection=False), noise(2, 12, 12)))
 
 
+@pytest.mark.slow
 def test_output_hardly_depends_on_resolution():
     """The GELU of a smooth field is smooth: what aliases falls off geometrically with N."""
     with jax.enable_x64(True):
@@ -286,6 +287,7 @@ def test_pieces_divide_the_batch_and_fit_the_cache(batch, sample, piece):
     assert batching.piece_size(batch, int(sample * batching.CACHE_BYTES)) == piece
 
 
+@pytest.mark.slow
 def test_batch_of_batches_and_batch_of_networks():
     network = FNO(1, 1, modes=3, hidden=4, blocks=2, key=KEY, zero_projection=False)
     u = noise(2, 3, 1, 8)
@@ -323,6 +325,7 @@ def test_a_sharded_batch_stays_sharded():
     subprocess.run([sys.executable, "-c", SHARDED], check=True, env=environment)
 
 
+@pytest.mark.slow
 def test_film_modulates_before_the_activation():
     """Against the blocks of pdequinox with the modulation of appendix C written out."""
     with jax.enable_x64(True):
@@ -367,6 +370,7 @@ def test_conditioning_standardises_in_order():
     assert jnp.isclose(wrt, 1.0)
 
 
+@pytest.mark.slow
 def test_steppers_roll_out():
     conditioning = Conditioning(("v",), np.array([1.0]), np.array([2.0]))
     network = conditioned(FNO(1, 1, modes=3, conditions=1, key=KEY, zero_projection=False))

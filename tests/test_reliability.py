@@ -38,6 +38,7 @@ def straight(tmp_path_factory) -> Path:
     return folder
 
 
+@pytest.mark.slow
 def test_killed_run_resumes_to_the_same_bits(tmp_path, straight):
     folder = tmp_path / "run"
     code, _ = stop_when(start(*train_arguments(folder)), lambda: len(saved(folder)) >= 1)

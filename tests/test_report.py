@@ -471,6 +471,7 @@ def test_the_command_writes_into_the_run(surrogate_run):
     (surrogate_run / "report.html").unlink()
 
 
+@pytest.mark.slow
 def test_a_run_on_a_file_needs_the_file_to_play(folder, test_data, surrogate_run):
     array = np.stack([test_data.window(b, 0, STEPS + 1) for b in range(2)])
     data = ArrayTrajectories(array, test_data.grid, dt=1.0, fields=("a", "b"))

@@ -178,6 +178,7 @@ def test_harmonics_of_a_disk_are_bessels(kind):
     assert np.abs(found[~held]).max(initial=0.0) < 1e-3  # the root of rounding, 1e-9 of 1e3
 
 
+@pytest.mark.slow
 def test_harmonics_of_a_fine_polygon_and_of_a_mask():
     angle = 2 * np.pi * np.arange(100) / 100
     corners = np.stack([0.5 + 0.4 * np.cos(angle), 0.5 + 0.4 * np.sin(angle)], axis=1)
@@ -197,6 +198,7 @@ def disk_of_mask(n: int, middle: float):
     return shape_of_mask(mask, (float(x[0]),) * 2, (1 / n, 1 / n), *UNIT)
 
 
+@pytest.mark.slow
 def test_the_contour_of_a_mask_comes_closer_with_its_grid():
     """To the disk that it was drawn from, wherever the disk lies between the points."""
     wrong = []
@@ -223,6 +225,7 @@ def test_a_mask_that_reaches_the_box_ends_at_its_sides():
     assert shape.area == pytest.approx(1 - np.pi * 0.04, abs=5e-3)
 
 
+@pytest.mark.slow
 def test_waves_around_a_hole_from_scattered_points():
     """2,254 random points, waves up to three across: u and u_x at the walls and inside."""
     shape = Difference(Box(*UNIT), Disk(0.5, 0.5, 0.2))

@@ -186,6 +186,7 @@ def test_kuramoto_sivashinsky_as_exponax():
     assert relative(frames, by_exponax(stepper, u0, 40)) < 1e-5
 
 
+@pytest.mark.slow
 def test_fisher_kpp_as_exponax():
     example = EXAMPLES["fisher_kpp"]
     u0 = initial_condition("positive", Grid.unit(48, 2), channels=1, key=jax.random.key(0))
@@ -286,6 +287,7 @@ def test_terms_without_text_are_integrated_too():
     assert relative(found, truth) < 1e-9
 
 
+@pytest.mark.slow
 def test_single_precision_and_traced_coefficients():
     equation = EXAMPLES["kdv"].equation
     grid = Grid((64,), (40.0,))

@@ -64,6 +64,7 @@ def test_what_is_heavy_would_be_seen():
     assert "numpy" in imported_by("import splatop", "splatop.Grid")
 
 
+@pytest.mark.slow
 def test_importing_splatop_imports_nothing_heavy_and_changes_no_environment():
     assert imported_by("import splatop") == set()
     # JAX sets variables of its own, matplotlib and h5py may: theirs come first.

@@ -43,6 +43,7 @@ def test_exponax_is_given_the_equation_that_we_have(name, tolerance):
     assert relative_error(theirs - u, ours - u) < tolerance
 
 
+@pytest.mark.slow
 def test_the_solver_beside_is_the_coarsest_and_longest_that_is_as_good():
     example = EXAMPLES["kuramoto_sivashinsky"]
     u = waves(64, 1, 1, 60.0)

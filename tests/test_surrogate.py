@@ -79,6 +79,7 @@ def test_untrained_composite_is_the_physics_to_the_last_bit(coupling):
     assert np.array_equal(composite, alone)
 
 
+@pytest.mark.slow
 def test_parallel_coupling_adds_the_operator_in_units_of_the_residual():
     model, u = trained(surrogate()), smooth_field(1)
     center, spread, scale = (a[:, None, None] for a in (model.center, model.spread, model.scale))
@@ -127,6 +128,7 @@ def gradients(model, window):
     return eqx.filter_jit(jax.grad(loss))(arrays, rest)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "coupling",
     [pytest.param(c, marks=() if c == "parallel" else pytest.mark.slow) for c in COUPLINGS],
@@ -188,6 +190,7 @@ def test_a_step_is_differentiable_and_only_the_loss_stops_at_the_physics(couplin
     )
 
 
+@pytest.mark.slow
 @pytest.mark.usefixtures("x64")
 @pytest.mark.parametrize("hold", [False, pytest.param(True, marks=pytest.mark.slow)])
 def test_gradients_pass_through_a_learned_geometry_and_its_solve(hold):
@@ -221,6 +224,7 @@ def test_scaled_operator_sees_and_answers_in_units_of_the_data():
     np.testing.assert_allclose(found, expected, rtol=0, atol=1e-6)
 
 
+@pytest.mark.slow
 def test_residual_scale_is_what_the_physics_misses():
     phi = physics()
     before = jnp.stack([smooth_field(s) for s in range(4)])

@@ -70,6 +70,7 @@ def travelling():
     return Model(spec, CoarseStepper(physics, (16,))), data
 
 
+@pytest.mark.slow
 def test_solvers_on_more_points_are_closer_and_all_are_timed(travelling, monkeypatch):
     monkeypatch.setattr(tradeoff, "PARTS", (1 / 4, 1 / 2))
     model, data = travelling

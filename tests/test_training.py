@@ -266,6 +266,7 @@ def test_variable_projection_gradient_matches_finite_differences(monkeypatch, re
     assert abs(slope) > 1e-4
 
 
+@pytest.mark.slow
 @pytest.mark.usefixtures("x64")
 def test_many_amplitudes_have_the_loss_and_gradient_of_few(monkeypatch):
     """Conjugate gradients instead of a factorisation, and no more memory than the window needs."""

@@ -72,6 +72,7 @@ def test_stable_converged_and_covering_for_any_equation_and_spectrum(text, scale
     assert bool(jnp.all(jnp.isfinite(last)))
 
 
+@pytest.mark.slow
 def test_a_stiff_equation_gets_the_substeps_it_needs():
     equation = parse_equation("dt(u) = -B*bilap(u)", dims=2)
     frames = sample(24, 7, 0)

@@ -305,6 +305,7 @@ def test_py_pde_agrees_between_walls():
     assert errors[1] < errors[0] / 2.5  # second order: a factor of 4
 
 
+@pytest.mark.slow
 def test_conditions_differ_by_field():
     domain = domain_from_text(
         "x0: u = 0, v = 1; x1: dn(u) = 0, v = 0", lengths=(1.0,), fields=("u", "v")
