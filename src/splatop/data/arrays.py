@@ -243,7 +243,11 @@ def _axes_wanted(array: np.ndarray) -> str:
 
 def _axes_option(array: np.ndarray) -> str:
     """Axes that may be meant, with what else has to be said."""
-    likely = {2: "tx or --axes xt", 3: "txy, --axes xyt or --axes btx", 4: "btcx, --axes btxy or --axes txyz"}
+    likely = {
+        2: "tx or --axes xt",
+        3: "txy, --axes xyt or --axes btx",
+        4: "btcx, --axes btxy or --axes txyz",
+    }
     axes = likely.get(array.ndim, "btcxy")
     return (
         f"name them by letters of b (trajectory) t c (channel) x y z (--axes {axes}), with "
