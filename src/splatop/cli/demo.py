@@ -201,7 +201,9 @@ def _picture(models: dict[str, Model], tests: Any, metrics: dict[str, Metrics], 
     shown = {"reference": truth[:, 0]}
     for name in ("splatop", "fno", "physics"):
         made = np.asarray(models[name].rollout(truth[0], steps))
-        title = f"{TITLES[name].partition(':')[0]}: {100 * metrics[name].rl2_mean:.2g} % off"
+        mean = metrics[name].rl2_mean
+        off = "diverged" if mean is None else f"{100 * mean:.2g} % off"
+        title = f"{TITLES[name].partition(':')[0]}: {off}"
         shown[title] = np.concatenate([truth[:1, 0], made[:, 0]])
     figure = Figure(figsize=(12, 3.1), layout="constrained")
     limit = float(np.abs(truth).max())

@@ -86,7 +86,8 @@ class OnBox(eqx.Module):
         source = triangles.simplices[which]
         # Beyond the points' hull, and where a triangle is flat to rounding.
         lost = (which < 0) | ~np.isfinite(shares).all(axis=1)
-        source[lost], shares[lost] = KDTree(places).query(grid[lost])[1][:, None], [1.0, 0.0, 0.0]
+        nearest = np.asarray(KDTree(places).query(grid[lost])[1])
+        source[lost], shares[lost] = nearest[:, None], [1.0, 0.0, 0.0]
         at = (places - low) / size * (np.array(self.sides) - 1)
         first = np.clip(np.floor(at).astype(int), 0, np.array(self.sides) - 2)
         rest = at - first
