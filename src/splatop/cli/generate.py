@@ -75,7 +75,8 @@ def generate(
     coefficients: Annotated[str | None, typer.Option(help="Its numbers: D=1e-3,r=0.5.")] = None,
     dims: Annotated[int, typer.Option(help="Of its box.")] = 2,
     lengths: Annotated[
-        str, typer.Option("--length", help="Of its box: one, or one per axis with commas.")
+        str,
+        typer.Option("--lengths", "--length", help="Of its box: one, or one per axis with commas."),
     ] = "1.0",
     origin: Annotated[
         str | None, typer.Option(help="Where its box begins, else 0: one, or one per axis.")

@@ -275,9 +275,8 @@ def _check_conditions(data: Trajectories, domain: Domain) -> None:
     rows = free.evaluate(grid.places, value(2))
     every = np.linspace(0, data.frames - 1, _LOOKED_AT).astype(int)
     frames = np.stack([data.window(0, int(t), 1)[0] for t in every]).astype(float)
-    fitted = np.linalg.pinv(rows, rcond=1e-5) @ np.moveaxis(frames, -1, 0).reshape(
-        rows.shape[0], -1
-    )
+    columns = np.moveaxis(frames, -1, 0).reshape(len(rows), -1)
+    fitted = np.linalg.pinv(rows, rcond=1e-5) @ columns
     names, places, normals = edge_points(shape, spacing)
     at_edge = (free.evaluate(places, value(2)) @ fitted).reshape(-1, *frames.shape[:2])
     along_x, along_y = (free.evaluate(places, d) @ fitted for d in gradient(2))
