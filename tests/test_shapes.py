@@ -178,6 +178,18 @@ def test_harmonics_of_a_disk_are_bessels(kind):
     assert np.abs(found[~held]).max(initial=0.0) < 1e-3  # the root of rounding, 1e-9 of 1e3
 
 
+@pytest.mark.parametrize("kind", ["value", "slope"])
+@pytest.mark.parametrize("anchors", [8, 9])
+def test_few_anchors_on_a_disk_have_no_mode_that_grows(kind, anchors):
+    """With too few points along the edge functions break the conditions between them: the
+    Laplacian was then 40 % asymmetric and had eigenvalues up to +290."""
+    spacing = 1 / (anchors - 1)
+    gaussians = lattice(DISK, (0.0, 0.0), (1.0, 1.0), (anchors, anchors))
+    basis = build_basis(gaussians, DISK, (("disk1", kind),), spacing)
+    assert basis.asymmetry < 1e-3
+    assert basis.laplacian.max() < 1e-6
+
+
 @pytest.mark.slow
 def test_harmonics_of_a_fine_polygon_and_of_a_mask():
     angle = 2 * np.pi * np.arange(100) / 100
