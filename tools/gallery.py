@@ -210,7 +210,7 @@ def pages() -> None:
         "# Gallery",
         "",
         "One problem a page: what is told, a few lines of Python, what comes out. Each page is a script of `examples/gallery`, which "
-        "`python tools/gallery.py measure` runs and draws; times are of two CPU cores, compilation and making the data included.",
+        "`python tools/gallery.py measure` runs and draws; times are CPU seconds on a busy machine, compilation and making the data included; each error is that of one draw.",
         "",
         "| | | error | CPU seconds |",
         "| --- | --- | --- | --- |",

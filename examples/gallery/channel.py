@@ -20,7 +20,7 @@ surrogate = splatop.fit(
     "dt(u) = -4*U*y*(1 - y)*dx(u) + D*lap(u)",
     boundary="x0: u = sin(pi*y)^2; x1: dn(u) = 0; y: dn(u) = 0",
     dt=problem.dt,
-    lengths=(2, 1),
+    lengths=(2.0, 1.0),
     sampling="ends",
     settings={"model": "physics"},
 )

@@ -19,7 +19,7 @@ start = jax.numpy.asarray(np.cos(2 * np.pi * x / 60)[None] + 0.3 * np.sin(8 * np
 spun = exponax.repeat(reference, 500)(start)
 
 equation = splatop.parse_equation("dt(u) = -u*dx(u) - lap(u) - bilap(u)", dims=1)
-tuned = splatop.choose_numerics(equation, {}, spun[None], lengths=(60.0,), dt=0.2)
+tuned = splatop.choose_numerics(equation, {}, np.asarray(spun)[None], lengths=(60.0,), dt=0.2)
 physics = splatop.build_physics(equation, tuned.numerics, lengths=(60.0,), dt=0.2)
 predicted = np.asarray(jax.jit(lambda u: splatop.rollout(physics, u, {}, steps=STEPS))(spun))
 truth = np.asarray(exponax.rollout(reference, STEPS)(spun))

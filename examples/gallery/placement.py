@@ -13,7 +13,7 @@ placed = splatop.place(
     sensors=SENSORS,
     coefficients={"v": 0.5, "D": 0.005},
     boundary="x0: u = 0; x1: dn(u) = 0; y: dn(u) = 0",
-    lengths=(2, 1),
+    lengths=(2.0, 1.0),
     points=(40, 20),
     dt=0.1,
 )

@@ -20,7 +20,7 @@ surrogate = splatop.fit(
     "dt(u) = Du*lap(u) + u - u^3 - k - v; dt(v) = Dv*lap(v) + u - v",
     boundary="all: dn(u) = 0, dn(v) = 0",
     dt=problem.dt,
-    lengths=(2, 2),
+    lengths=(2.0, 2.0),
     sampling="cells",
     settings={"model": "physics"},
 )

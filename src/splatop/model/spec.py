@@ -140,7 +140,7 @@ class ModelSpec:
         """The part of it that Φ knows."""
         return self.full_equation.without(*self.dropped_terms)
 
-    def check_origin(self, grid: Grid, source: str) -> None:
+    def check_origin(self, grid: Grid | Points, source: str) -> None:
         """Refuse data that begin elsewhere, if the equation says where in the box it acts."""
         if not grid.begins_like(self.origin) and self.full_equation.uses_coordinates:
             here, there = (", ".join(f"{o:g}" for o in one) for one in (self.origin, grid.origin))
