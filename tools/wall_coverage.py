@@ -185,7 +185,14 @@ def measure(name: str) -> dict:
                     "wrong_trusted": wrong.trusted if wrong else None,
                 }
             )
-            print(name, noise, draw, one.estimates, one.trusted, f"{time.perf_counter() - began:.1f} s")
+            print(
+                name,
+                noise,
+                draw,
+                one.estimates,
+                one.trusted,
+                f"{time.perf_counter() - began:.1f} s",
+            )
         found[f"{noise:g}"] = rows
     return found
 
