@@ -18,7 +18,7 @@ from .mesh_series import SERIES, SINGLE, one_mesh, open_series
 from .names import Renamed, names_asked
 from .pdebench import FlatTrajectories, GroupedTrajectories, is_flat, is_grouped
 from .scattered import from_arrays, from_dataset
-from .tables import TABLES, open_table
+from .tables import TABLES, open_matrix, open_table
 from .times import steady, told_times
 from .trajectories import Trajectories
 from .well_reader import WellTrajectories, is_well
@@ -115,8 +115,7 @@ def _open(path: Path, axes: str | None, asked: dict[str, Any]) -> Trajectories:
         start = stream.read(16)
     head = start[:8]
     if path.suffix.lower() in TABLES:
-        _of_points(axes, asked)
-        return open_table(path, **asked)
+        return open_table(path, **asked) if axes is None else open_matrix(path, axes=axes, **asked)
     if path.suffix.lower() in SERIES:
         return open_series(path, **_of_points(axes, asked))
     if path.suffix.lower() in SINGLE:
@@ -194,9 +193,7 @@ def _matlab(path: Path, axes: str | None, asked: dict[str, Any]) -> Trajectories
     from .matlab import numbers_of, open_matlab  # with xarray, as above
 
     if axes is None:
-        found = from_arrays(
-            numbers_of(path), **_of_points(axes, asked), source=path.name, kind="matlab points"
-        )
+        found = from_arrays(numbers_of(path), **asked, source=path.name, kind="matlab")
         if found is not None:
             return found
     return open_matlab(path, axes=axes, **asked)
@@ -218,7 +215,7 @@ def _npy(path: Path, axes: str | None, asked: dict[str, Any]) -> Trajectories:
 def _npz(path: Path, axes: str | None, asked: dict[str, Any]) -> Trajectories:
     arrays = load_npz(path)
     if axes is None:
-        found = from_arrays(arrays, **_of_points(axes, asked), source=path.name, kind="npz points")
+        found = from_arrays(arrays, **asked, source=path.name, kind="npz")
         if found is not None:
             return found
     from .variables import Variables, letter_of, open_variables  # with xarray, as above
