@@ -9,9 +9,10 @@ import numpy as np
 
 from ..errors import SplatopError
 from .arrays import NPY, ZIP, coordinates_beside, load_npz, open_npy, open_npz
+from .axes import components_of
 from .complex_fields import real_fields
 from .edges import Told, settled
-from .hdf5 import SIGNATURE, datasets, error_line, open_hdf5
+from .hdf5 import SIGNATURE, all_datasets, error_line, open_hdf5
 from .inputs import check_drop, with_inputs
 from .masks import read_mask
 from .mesh_series import SERIES, SINGLE, one_mesh, open_series
@@ -75,7 +76,7 @@ def open_trajectories(
     files_names, new_names = names_asked(fields)
     asked = {"fields": files_names, "lengths": lengths, "dt": dt, "origin": origin}
     try:
-        trajectories = _open(path, axes, asked)
+        trajectories = _open_with(path, axes, asked, inputs)
     except (SplatopError, PermissionError):
         raise
     except Exception as error:  # whatever a damaged file makes its library raise
@@ -102,6 +103,19 @@ def open_trajectories(
         trajectories.close()
         raise
     return trajectories
+
+
+def _open_with(
+    path: Path, axes: str | None, asked: dict[str, Any], inputs: Sequence[str] | None
+) -> Trajectories:
+    """The fields asked for, and the inputs that are not among them."""
+    opened = _open(path, axes, asked)
+    known = (*opened.fields, *opened.static)
+    missing = [i for i in inputs or () if i not in known and not components_of(i, known)]
+    if asked["fields"] is None or not missing:
+        return opened
+    opened.close()
+    return _open(path, axes, {**asked, "fields": [*asked["fields"], *missing]})
 
 
 def _open(path: Path, axes: str | None, asked: dict[str, Any]) -> Trajectories:
@@ -158,15 +172,9 @@ def _hdf5(path: Path, axes: str | None, asked: dict[str, Any]) -> Trajectories:
         if _is_netcdf(file):
             file.close()
             return _labelled(path, axes, asked)
-        if not is_flat(file) and _has_coordinates(file):
-            return _named_datasets(file, path, axes, asked)
-        if is_flat(file) or (axes is not None and asked["fields"] is not None):
+        if is_flat(file) or _named_of_many(file, axes, asked["fields"]):
             return FlatTrajectories(file, axes=axes, **asked, source=path.name)
-        found = ", ".join(file) or "nothing"
-        raise SplatopError(
-            f"{path.name}: expected the layout of The Well, PDEBench or NetCDF, got an HDF5 file "
-            f"with {found}: name its datasets and their axes (--fields u --axes btxy)"
-        )
+        return _named_datasets(file, path, axes, asked)
     except BaseException:
         file.close()
         raise
@@ -227,8 +235,12 @@ def _npz(path: Path, axes: str | None, asked: dict[str, Any]) -> Trajectories:
     return open_npz(path, arrays, axes=axes, **asked)
 
 
-def _has_coordinates(file: h5py.File) -> bool:
-    return any(name.lower() in ("x", "t", "time") for name in datasets(file))
+def _named_of_many(file: h5py.File, axes: str | None, fields: Sequence[str] | None) -> bool:
+    """Whether fields and axes were given, and no dataset is named as a coordinate."""
+    from .variables import letter_of  # with xarray, as above
+
+    given = axes is not None and fields is not None and all(name in file for name in fields)
+    return given and not any(letter_of(name) for name in all_datasets(file))
 
 
 def _named_datasets(
@@ -239,9 +251,14 @@ def _named_datasets(
 
     arrays = {
         name: Stored(item, transposed=False)
-        for name, item in datasets(file).items()
+        for name, item in all_datasets(file).items()
         if item.size and (item.dtype.names or np.issubdtype(item.dtype, np.number))
     }
+    if not arrays:
+        raise SplatopError(
+            f"{path.name}: expected datasets of numbers, got an HDF5 file with "
+            f"{', '.join(file) or 'nothing'}"
+        )
     variables = Variables(arrays, {}, path.name)
     opened = open_variables(variables, axes=axes, close=file.close, **asked)
     opened.attributes["format"] = "hdf5"
