@@ -74,6 +74,10 @@ class Followed(eqx.Module):
         """The wavenumber of each mode, `(*K)` or `(C, *K)`, that of the highest heard being 1."""
 
     @abstractmethod
+    def carried(self, spectrum: Spectrum) -> np.ndarray:
+        """Which modes may carry what is heard of the fields."""
+
+    @abstractmethod
     def floor(self, spectrum: Spectrum) -> np.ndarray:
         """The energy of noise in each mode of a frame: broadcasts with `(C, *K)`."""
 

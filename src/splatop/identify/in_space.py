@@ -76,6 +76,9 @@ class InSpace(Followed):
     def shells(self, spectrum: Spectrum) -> np.ndarray:
         return self.shell
 
+    def carried(self, spectrum: Spectrum) -> np.ndarray:
+        return self.shell <= 1
+
     def floor(self, spectrum: Spectrum) -> np.ndarray:
         return np.square(spectrum.noise).reshape(-1, *(1,) * len(self.roots)) * self.gain
 

@@ -66,8 +66,14 @@ class Reduced(Followed):
 
     @property
     def multiplicity(self) -> np.ndarray:
-        pairs = zip(self._numbers(), self.band, strict=True)
-        return multiplicity(self.points) * np.all([np.abs(k) <= b for k, b in pairs], 0)
+        return multiplicity(self.points) * self._inside(self.band)
+
+    def carried(self, spectrum: Spectrum) -> np.ndarray:
+        return self._inside(spectrum.band)
+
+    def _inside(self, band: tuple[int, ...]) -> np.ndarray:
+        """Which modes a band holds: a box, whose corners may carry a field as well."""
+        return np.all([np.abs(k) <= b for k, b in zip(self._numbers(), band, strict=True)], 0)
 
     def modes(self, states: np.ndarray) -> np.ndarray:
         return np.fft.rfftn(states, axes=self._axes, norm="forward")

@@ -40,10 +40,10 @@ def first_restraint(problem: Problem, reduced: Followed) -> np.ndarray:
     begin = energy[:, : max(1, energy.shape[1] // 4)]
     dust = np.sqrt(1 / (begin.shape[0] * begin.shape[1]))
     found = []
-    for c, (shell, floor, weights) in enumerate(_channels(problem, reduced)):
+    for c, (shell, carried, floor, weights) in enumerate(_channels(problem, reduced)):
         excess = begin[:, :, c].mean(axis=(0, 1)) - floor
         least = _DEVIATIONS * dust * floor
-        seen = (excess > least) & (shell <= 1)
+        seen = (excess > least) & carried
         expected = np.maximum(excess, least)
         if seen.any():
             tail = seen & (shell >= _TAIL)
@@ -69,7 +69,7 @@ def next_restraint(
     modes = reduced.modes(states)
     share = 1 / (1 + np.square(reduced.restraint) / np.maximum(seen, 1e-300))
     found = []
-    for c, (shell, floor, weights) in enumerate(_channels(problem, reduced)):
+    for c, (shell, carried, floor, weights) in enumerate(_channels(problem, reduced)):
         noise = floor / np.maximum(seen[c], 1e-300)
         told = (weights > 0) & (shell >= _TAIL) & (share[c] > _LEAST_SHARE)
         if not floor.any() or not told.any():
@@ -81,7 +81,7 @@ def next_restraint(
         curve = _likeliest(energy[told], noise[told], shell[told], weights[told])
         with np.errstate(over="ignore"):
             expected = curve(np.maximum(shell, _TAIL))
-        stands_out = (energy > (1 + _DEVIATIONS) * noise) & (shell <= 1)
+        stands_out = (energy > (1 + _DEVIATIONS) * noise) & carried
         expected = np.where(stands_out, np.inf, expected)
         found.append(np.sqrt(floor / np.maximum(expected, 1e-300)))
     return np.minimum(np.stack(found), 1e150)
@@ -122,8 +122,13 @@ def _likeliest(energy: np.ndarray, noise: np.ndarray, shell: np.ndarray, weights
 
 
 def _channels(problem: Problem, reduced: Followed) -> Iterator[tuple[np.ndarray, ...]]:
-    """Of the modes of each channel the wavenumber, the energy of noise in one frame, and how many
-    they stand for."""
-    shape = reduced.modes(reduced.states[0, 0]).shape
-    every = reduced.shells(problem.spectrum), reduced.floor(problem.spectrum), reduced.multiplicity
+    """Of the modes of each channel the wavenumber, whether it may carry the field, the energy of
+    noise in one frame, and how many they stand for."""
+    shape, spectrum = reduced.modes(reduced.states[0, 0]).shape, problem.spectrum
+    every = (
+        reduced.shells(spectrum),
+        reduced.carried(spectrum),
+        reduced.floor(spectrum),
+        reduced.multiplicity,
+    )
     return zip(*(np.broadcast_to(part, shape) for part in every), strict=True)
