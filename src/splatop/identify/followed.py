@@ -48,6 +48,12 @@ class Followed(eqx.Module):
 
     @property
     @abstractmethod
+    def directions(self) -> float:
+        """How many directions of a state are worth following each; beyond, conjugate gradients
+        take fewer."""
+
+    @property
+    @abstractmethod
     def dims(self) -> int:
         """Dimensions of space."""
 

@@ -53,6 +53,12 @@ class InSpace(Followed):
         return int(np.sum(self.multiplicity))
 
     @property
+    def directions(self) -> float:
+        # Their preconditioner is close to the inverse: tens of iterations, each a step forth and
+        # one back.
+        return 256
+
+    @property
     def dims(self) -> int:
         return self.scheme.space.dims
 

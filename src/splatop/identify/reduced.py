@@ -53,6 +53,10 @@ class Reduced(Followed):
         return self.states.shape[2] * math.prod(2 * b + 1 for b in self.band)
 
     @property
+    def directions(self) -> float:
+        return math.inf
+
+    @property
     def dims(self) -> int:
         return len(self.points)
 
