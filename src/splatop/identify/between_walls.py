@@ -23,7 +23,7 @@ from .noise import VISIBLE
 from .pieces import cut
 from .result import Identified
 from .uncertainty import beyond_noise
-from .walled import Asked, follow
+from .walled import Asked, follow, smoothed_numbers
 
 LEAST_FRAMES = 7
 # Half the frames of a bump in time.
@@ -91,7 +91,8 @@ def identify_between_walls(
                 equation, dict(unknown), dict(known), frames, times, trajectories.dt, precision
             )
             remarks = [Remark(text) for text in notes]
-            start = _first(rows, dict(unknown), dict(known))
+            numbers = smoothed_numbers(asked, held)
+            start = _first(rows, dict(unknown), dict(known), numbers)
             found = follow(asked, held, method, start, remarks)
             if found is not None:
                 return found
@@ -222,11 +223,13 @@ def _evaluated(rows: _Rows, names: tuple[str, ...], known: dict[str, float]):
     return partial(both, rows.held.scheme)
 
 
-def _first(rows: _Rows, unknown: dict[str, float], known: dict[str, float]) -> np.ndarray:
-    """The least squares of the weak form, whatever noise does to them."""
+def _first(
+    rows: _Rows, unknown: dict[str, float], known: dict[str, float], numbers: np.ndarray
+) -> np.ndarray:
+    """The least squares of the weak form for these numbers of the frames."""
     start = np.array(list(unknown.values()))
     evaluate = _evaluated(rows, tuple(unknown), known)
-    return _search(evaluate, tuple(unknown), rows.held.numbers, rows.weight, start)[0]
+    return _search(evaluate, tuple(unknown), jnp.asarray(numbers), rows.weight, start)[0]
 
 
 def _solve(

@@ -72,8 +72,8 @@ class Followed(eqx.Module):
         """States `(..., C, *M)` by modes `(..., C, *K)` of which sizes can be expected."""
 
     @abstractmethod
-    def from_modes(self, modes: np.ndarray) -> np.ndarray:
-        """The inverse of `modes`."""
+    def smoothed(self, states: np.ndarray) -> np.ndarray:
+        """Noisy states `(S, C, *M)`, each mode as large as the restraint expects of it."""
 
     @abstractmethod
     def shells(self, spectrum: Spectrum) -> np.ndarray:

@@ -92,7 +92,7 @@ def next_restraint(
 def smoothed(reduced: Followed, states: np.ndarray) -> np.ndarray:
     """Noisy states `(S, C, *M)`, each mode as large as can be expected of it."""
     assert reduced.restraint is not None
-    return reduced.from_modes(reduced.modes(states) / (1 + np.square(reduced.restraint)))
+    return reduced.smoothed(states)
 
 
 def free_numbers(reduced: Followed) -> int:
