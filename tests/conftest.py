@@ -10,18 +10,17 @@ from pathlib import Path
 
 # Most of the time of these tests is compilation: no optimising of code that runs once, and what was
 # compiled is kept beside pytest's own cache, also for the commands that tests start. XLA's older
-# emitters, in one piece, take a third of the new ones' time. By themselves they hang and crash now and
-# then: transforms wait for threads of the pool that they run on, and sums that go to YNN overrun
-# arrays of many axes (jax issue 39257). So there is no pool and no YNN.
-COMPILER = [
-    "--xla_backend_optimization_level=0",
-    "--xla_cpu_use_fusion_emitters=false",
-    "--xla_cpu_parallel_codegen_split_count=1",
-    "--xla_cpu_multi_thread_eigen=false",
-]
-if version("jaxlib") >= "0.10.2":  # earlier ones have no YNN, and an unknown flag is an error
-    COMPILER.append("--xla_cpu_experimental_ynn_fusion_type=")
-os.environ.setdefault("XLA_FLAGS", " ".join(COMPILER))
+# emitters, in one piece, take a third of the new ones' time. By themselves they hang and crash now
+# and then: transforms wait for threads of the pool that they run on (openxla/xla 46345), and sums
+# that go to YNN overrun arrays of many axes (jax-ml/jax 39257). So there is no pool and no YNN,
+# which came with 0.10.2: an unknown flag would be an error.
+os.environ.setdefault(
+    "XLA_FLAGS",
+    "--xla_backend_optimization_level=0 --xla_cpu_use_fusion_emitters=false "
+    "--xla_cpu_parallel_codegen_split_count=1 --xla_cpu_multi_thread_eigen=false"
+    + " --xla_cpu_experimental_ynn_fusion_type="
+    * (tuple(map(int, version("jaxlib").split(".")[:3])) >= (0, 10, 2)),
+)
 # Where in our code an operation stands is not written into what is compiled.
 os.environ.setdefault("JAX_TRACEBACK_IN_LOCATIONS_LIMIT", "0")
 os.environ.setdefault(
@@ -29,14 +28,10 @@ os.environ.setdefault(
 )
 os.environ.setdefault("JAX_PERSISTENT_CACHE_MIN_COMPILE_TIME_SECS", "0")
 os.environ.setdefault("JAX_PERSISTENT_CACHE_MIN_ENTRY_SIZE_BYTES", "0")
+# The commands that tests start need not compile our modules each time anew.
+os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
 # Workers share the cores: threads of BLAS would wait for each other (`splatop.threads`).
 os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
-
-# The commands that tests start should not each compile our modules again.
-os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
-sys.dont_write_bytecode = False
-# Tracing makes objects by the hundred thousand that stay: look for cycles less often than Python does.
-gc.set_threshold(20_000, 20, 50)
 
 import jax
 import pytest
@@ -47,6 +42,10 @@ from splatop.cli import main
 # The same examples every time, and no deadline: the first one also compiles.
 settings.register_profile("splatop", deadline=None, derandomize=True, max_examples=12)
 settings.load_profile("splatop")
+
+sys.dont_write_bytecode = False
+# Tracing makes objects by the hundred thousand that stay: look for cycles less often.
+gc.set_threshold(20_000, 20, 50)
 
 
 MOST_RESIDENT = 1.2e9  # bytes of a worker after a file; one file adds a gigabyte at most
