@@ -297,6 +297,27 @@ def test_states_are_held_to_the_size_that_can_be_expected_of_their_modes():
     assert np.linalg.norm(smooth) < np.linalg.norm(reduced.states[:, 0])
 
 
+def test_modes_in_the_corners_of_the_band_are_free():
+    """A field of the modes (2, 1) and (1, -2): both lie outside the circle in the box of the band.
+    Held to the size of what noise hides they were lost, and half of the change with them."""
+    x = 2 * np.pi * np.arange(24) / 24
+    x, y = np.meshgrid(x, x, indexing="ij")
+    clean = np.stack([np.cos(2 * x + y - 0.1 * k) + np.cos(x - 2 * y) for k in range(8)])
+    equation = parse_equation("dt(u) = -v*dx(u) + D*lap(u)", dims=2)
+    jets = lattice_jets((2, 2), Grid((24, 24), (1.0, 1.0)))
+    problem = pose(equation, jets, add_noise(clean[:, None], 0.01, 0), 0.1)
+    assert problem.spectrum.band == (2, 2)
+    reduced = reduce(problem, margin=2.5)
+    first = first_restraint(problem, reduced)
+    assert first[0, 2, 1] == 0
+    assert first[0, -1, 2] == 0
+    reduced = replace(reduced, restraint=first)
+    held = next_restraint(problem, reduced, reduced.states[:, 0], np.full(first.shape, 8.0))
+    assert held[0, 2, 1] == 0
+    assert held[0, -1, 2] == 0
+    assert np.all(first[0, 3:-3] > 0.5)  # beyond the band, where only noise is
+
+
 def test_known_values_are_contradicted_by_what_lies_along_their_own_columns():
     generator = np.random.default_rng(0)
     columns, known = generator.normal(size=(2, 1, 500))

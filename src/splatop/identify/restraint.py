@@ -39,11 +39,12 @@ def first_restraint(problem: Problem, reduced: Reduced) -> np.ndarray:
     begin = energy[:, : max(1, energy.shape[1] // 4)]
     dust = np.sqrt(1 / (begin.shape[0] * begin.shape[1]))
     shell, weights = _shells(reduced, problem.spectrum.band), multiplicity(reduced.points)
+    carried = _inside(reduced, problem.spectrum.band)
     found = []
     for c, floor in enumerate(_floor(problem)):
         excess = begin[:, :, c].mean(axis=(0, 1)) - floor
         least = _DEVIATIONS * dust * floor
-        seen = (excess > least) & (shell <= 1)
+        seen = (excess > least) & carried
         expected = np.maximum(excess, least)
         if seen.any():
             tail = seen & (shell >= _TAIL)
@@ -70,7 +71,7 @@ def next_restraint(
     modes = np.fft.rfftn(states, axes=axes, norm="forward")
     share = 1 / (1 + np.square(reduced.restraint) / np.maximum(seen, 1e-300))
     shell, weights = _shells(reduced, problem.spectrum.band), multiplicity(reduced.points)
-    inside = in_band(reduced)
+    inside, carried = in_band(reduced), _inside(reduced, problem.spectrum.band)
     found = []
     for c, floor in enumerate(_floor(problem)):
         noise = floor / np.maximum(seen[c], 1e-300)
@@ -82,7 +83,7 @@ def next_restraint(
         curve = _likeliest(energy[told], noise[told], shell[told], weights[told])
         with np.errstate(over="ignore"):
             expected = curve(np.maximum(shell, _TAIL))
-        stands_out = (energy > (1 + _DEVIATIONS) * noise) & (shell <= 1)
+        stands_out = (energy > (1 + _DEVIATIONS) * noise) & carried
         expected = np.where(stands_out, np.inf, expected)
         found.append(np.sqrt(floor / np.maximum(expected, 1e-300)))
     return np.minimum(np.stack(found), 1e150)
@@ -132,7 +133,12 @@ def _floor(problem: Problem) -> np.ndarray:
 
 def in_band(reduced: Reduced) -> np.ndarray:
     """Which modes of `rfftn` lie in the band."""
-    return np.all([np.abs(k) <= b for k, b in zip(_modes(reduced), reduced.band, strict=True)], 0)
+    return _inside(reduced, reduced.band)
+
+
+def _inside(reduced: Reduced, band: tuple[int, ...]) -> np.ndarray:
+    """Which modes of `rfftn` a band holds: a box, whose corners may carry a field as well."""
+    return np.all([np.abs(k) <= b for k, b in zip(_modes(reduced), band, strict=True)], 0)
 
 
 def _shells(reduced: Reduced, band: tuple[int, ...]) -> np.ndarray:
