@@ -21,6 +21,9 @@ from .trajectory import fit as fit_trajectory
 from .trajectory import noise_weighted
 from .uncertainty import Fit
 
+# Numbers of a state up to which first states are estimated without being asked for.
+_MOST_NUMBERS = 600
+
 _METHODS: dict[str, Callable[..., Fit]] = {"flow": match, "trajectory": fit_trajectory}
 
 
@@ -58,6 +61,14 @@ def follow(
     reduced = in_space(held)
     if method == "auto":
         method = "trajectory" if problem.noisy else "flow"
+        if problem.noisy and reduced.freedom > _MOST_NUMBERS:
+            remarks.append(
+                Remark(
+                    f"states of {reduced.freedom} numbers would take the trajectory method minutes: "
+                    "the weak form was used, which noise moves more (--method trajectory)"
+                )
+            )
+            return None
     steps = steps_for(problem, reduced, start)
     try:
         fit = None if steps is None else _METHODS[method](problem, reduced, start, steps)
