@@ -64,7 +64,7 @@ def follow(
         if problem.noisy and reduced.freedom > _MOST_NUMBERS:
             remarks.append(
                 Remark(
-                    f"states of {reduced.freedom} numbers would take the trajectory method minutes: "
+                    f"the trajectory method takes minutes for {reduced.freedom} numbers a state: "
                     "the weak form was used, which noise moves more (--method trajectory)"
                 )
             )
