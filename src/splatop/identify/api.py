@@ -142,11 +142,6 @@ def _between_walls(
             f"expected method 'auto' or 'weak' for data between walls, got '{method}': the others "
             "need a periodic box"
         )
-    if trajectories.inputs:
-        raise SplatopError(
-            f"{trajectories.source}: expected data without inputs to identify coefficients from "
-            f"between walls, got {', '.join(trajectories.inputs)}: give all coefficients"
-        )
     names, starts = unknown_names(equation, unknown, known)
     found = []
     for i in range(trajectories.trajectories):

@@ -16,7 +16,7 @@ from ..data import Trajectories
 from ..equation import Equation
 from ..errors import SplatopError
 from ..stepper import TIME
-from ..walls import Galerkin, check_conditions
+from ..walls import Galerkin, check_stated
 from .diagnose import UNRESOLVED, unresolved_text
 from .harmonics import Harmonics, times_of
 from .noise import VISIBLE
@@ -56,7 +56,7 @@ def identify_between_walls(
 ) -> Identified:
     """The `unknown` coefficients, with values to start from, behind pieces of one trajectory."""
     domain = trajectories.domain
-    check_conditions(equation, domain)
+    check_stated(equation, domain)  # what is left free need not be known to follow frames
     if length < LEAST_FRAMES:
         raise SplatopError(
             f"expected at least {LEAST_FRAMES} successive frames between walls, got {length}: pass "
@@ -65,9 +65,10 @@ def identify_between_walls(
     times = times_of(trajectories, begin, length)
     frames = np.stack([trajectories.window(index, int(b), length) for b in begin]).astype(float)
     given = {**known, **unknown}
+    signals = trajectories.signals(index) if trajectories.inputs else {}
     notes = []
     with jax.enable_x64(True):
-        held = Harmonics(equation, trajectories, frames, times, given)
+        held = Harmonics(equation, trajectories, frames, times, given, signals)
         if held.unresolved:
             own, kept = _resolved(held)
             if kept.any():
@@ -79,7 +80,7 @@ def identify_between_walls(
                         f"{left_out} of {total} frames hold scales that the grid does not resolve "
                         "and were left out"
                     )
-                held = Harmonics(equation, trajectories, frames, times, given)
+                held = Harmonics(equation, trajectories, frames, times, given, signals)
         return _solve(_Rows(held, trajectories.dt), dict(unknown), dict(known), notes)
 
 
@@ -158,7 +159,7 @@ class _Rows:
 
         def rate(at):
             c, t = at
-            now = {**coefficients, TIME: t}
+            now = {**coefficients, **self.held.drive, TIME: t}
             lifted = scheme.lifted(now) if scheme.moving else fixed
             return scheme.tendency(c, now, lifted)
 
