@@ -16,8 +16,9 @@ from splatop.identify import add_noise, lattice_jets
 from splatop.identify.noise import measure, project
 from splatop.identify.pieces import cut
 from splatop.identify.pieces import spread as spread_pieces
-from splatop.identify.problem import pose, reduce
-from splatop.identify.propagate import named, propagator, steps_for
+from splatop.identify.problem import pose
+from splatop.identify.propagate import named, steps_for
+from splatop.identify.reduced import reduce
 from splatop.identify.regression import central_difference
 from splatop.identify.restraint import first_restraint, next_restraint, smoothed
 from splatop.identify.uncertainty import contradictions, levenberg_marquardt, solve, spread
@@ -118,9 +119,9 @@ def _one_frame(equation, frames, x, substeps, jets):
         reduced = reduce(problem)
         coefficients = named(problem.unknown, jnp.asarray(x), {})
         u = jnp.asarray(reduced.states[0, 0])
-        exact = propagator(equation, reduced, coefficients, 1.0, substeps)(u)
+        exact = reduced.propagator(equation, coefficients, 1.0, substeps)(u)
         by_rk4 = eqx.tree_at(lambda r: r.scheme, reduced, None, is_leaf=lambda s: s is None)
-        slow = propagator(equation, by_rk4, coefficients, 1.0, 256)(u)
+        slow = by_rk4.propagator(equation, coefficients, 1.0, 256)(u)
         return np.asarray(exact), np.asarray(slow)
 
 
@@ -165,7 +166,7 @@ def test_substeps_are_enough_and_no_more_than_that():
         coefficients = named(problem.unknown, jnp.array([1.0, 0.01]), {})
         u = jnp.asarray(reduced.states[0, 0])
         few, chosen, many = (
-            np.asarray(propagator(equation, reduced, coefficients, 0.1, n)(u))
+            np.asarray(reduced.propagator(equation, coefficients, 0.1, n)(u))
             for n in (steps.substeps // 4, steps.substeps, 64 * steps.substeps)
         )
     change = np.linalg.norm(many - np.asarray(u))

@@ -11,7 +11,6 @@ from ..equation import Equation
 from ..errors import SplatopError
 from ..points import Points
 from ..signal import Signal
-from ..spaces import Sampling
 from ..stepper import TIME
 from ..walls import Galerkin, choose_on_shape, choose_sizes, wall_space
 from .noise import VISIBLE, share_not_white
@@ -20,6 +19,9 @@ _NO_INPUTS: Mapping[str, Signal] = {}
 _TAIL = 1e-6
 # Harmonics that are not heard are left out anyway: none that are may be missing.
 _LEVEL = 0.995
+# The amplitude of a harmonic, in standard deviations of its noise, from which it counts. One that
+# is mostly noise pulls a rate towards zero.
+HEARD = 5.0
 
 
 class Harmonics:
@@ -44,7 +46,7 @@ class Harmonics:
         grid = trajectories.grid
         self.scheme = scheme = _scheme(equation, trajectories, frames, times, given)
         self.times = jnp.asarray(times)
-        along: Sampling = scheme.space.sampled(grid.points, grid.layout)
+        self.along = along = scheme.space.sampled(grid.points, grid.layout)
         self.drive = scheme.all_inputs(signals, along)
         fixed = None if scheme.moving else scheme.lifted(given)
 
