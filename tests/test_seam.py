@@ -107,7 +107,9 @@ def test_a_kink_at_an_end_that_is_there_twice(tmp_path):
     x = np.linspace(-1, 1, POINTS + 1)
     u = x**2 * np.cos(np.pi * x) * np.exp(-TIMES)
     np.savez(tmp_path / "a.npz", x=x, t=TIMES[:, 0], u=u)
-    with pytest.raises(SplatopError, match=r"first and last points are equal.*-1 and 1.*--drop-end"):
+    with pytest.raises(
+        SplatopError, match=r"first and last points are equal.*-1 and 1.*--drop-end"
+    ):
         open_trajectories(tmp_path / "a.npz")
     with open_trajectories(tmp_path / "a.npz", drop_end=True) as held:
         assert held.grid.points == (POINTS,)
