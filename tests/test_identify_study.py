@@ -46,9 +46,7 @@ def test_the_study_is_whole_and_no_trusted_interval_misses_by_far(name):
 def test_intervals_of_the_study_cover_as_often_as_they_say():
     # Pooled over six equations; without noise errors are not random, and intervals hold them all.
     for noise in NOISE:
-        rows = [
-            row for name in PROBLEMS for row in _measured(name)["rows"] if row["noise"] == noise
-        ]
+        every = [row for name in PROBLEMS for row in _measured(name)["rows"]]
         rows = [row for row in every if row["noise"] == noise]
         covered = np.mean([hit for row in rows for hit in row["covered"].values()])
         assert 0.9 <= covered <= (0.99 if noise else 1.0)
