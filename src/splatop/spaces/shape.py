@@ -16,7 +16,7 @@ from ..points import Layout, Points
 from ..precomputed import Precomputed
 from ..shapes import Quadrature
 from .kept import shape_basis_of
-from .samples import Sampling, at_points
+from .samples import Sampling, at_points, root_of
 from .shape_basis import Kinds, ShapeBasis, edge_points, spacing_of, working_nodes
 from .shape_lift import check_lift, lifting
 from .shape_rows import fitting, laplacian_power, rows_of, stacked
@@ -147,6 +147,11 @@ class ShapeSpace(eqx.Module):
     def sample_matrix(self, at: Points) -> np.ndarray:
         """The functions at points: `(P, r)`, or `(C, P, r)` where fields differ."""
         return self._matrix(at.places, value(2))
+
+    def roots(self, at: Sampling) -> tuple[np.ndarray, ...]:
+        """One matrix that makes numbers as large as the samples of their field are, and noise of
+        samples white."""
+        return (root_of(self.sample_matrix(at_points(at))),)
 
     def gain(self, at: Sampling) -> np.ndarray:
         """Variance of each number from samples of unit variance, `(C, r)`."""
