@@ -19,12 +19,13 @@ from ..stepper import rollout
 from ..walls import random_state
 from .dynamics import Dynamics, without_lift
 from .observations import Observations
-from .prior import Smoothness, draw, evidence, prior_of_samples, smooth_prior
+from .prior import Smoothness, draw, evidence, smooth_prior
+from .spectra import prior_of_samples
 from .unknowns import Prior
 from .window import unknowns_of
 
 # Trajectories that a benchmark's prior is sampled from, and the frames of them.
-_TRAJECTORIES, _AGES = 12, (0, 5, 10, 25, 50)
+_TRAJECTORIES, _AGES = 12, (0, 2, 5, 10, 25, 50)
 # The word for states that the equation itself ends in, and how many frames it is given.
 CLIMATE, _LATE = "climate", (300, 350, 400, 450, 500)
 # Without being asked it is looked for if points times steps are no more than this.

@@ -29,7 +29,13 @@ LENGTHS = (3, 6, 10, 15, 20, 25, 30, 40)
 _FURTHER = 1.35
 # Relative decrease of the cost below which a window is done: the last one, and those before.
 _DONE, _DONE_BEFORE = 2e-4, 2e-2
-_MOST_DAMPING = 1e6
+# Damping at first, and again after a step too far; 1 is as much as the prior itself. A chaotic
+# window whose first steps are longer ends in a wrong minimum.
+_DAMPING, _LESS, _MORE, _MOST_DAMPING = 1.0, 3.0, 5.0, 1e6
+# Reports of windows before the last count as so many times as noisy: they lead the way only.
+_WIDER = 2.0
+# Squared misfits over the reports, in units of their own noise, from which such a window is done.
+_EXPLAINED = 1.2
 # Twice the cost over the reports, above which a window before the last is in a wrong minimum.
 STUCK = 1.6
 # Of the normal equations of a linear problem, which are solved once: relative, in single precision.
@@ -222,7 +228,7 @@ def minimise(
                 data,
                 start,
                 last=last,
-                most_steps=most_steps if last else max(4, most_steps // 2),
+                most_steps=most_steps if last else max(4, 2 * most_steps // 3),
                 iterations=iterations,
                 linear=linear,
                 report=report,
@@ -260,43 +266,50 @@ def _descent(
     """Damped Gauss-Newton steps over one window: the best unknowns, the sums of squares there,
     about the diagonal of `JᵀJ`, whether it is done, and the steps taken."""
     count = int(np.sum(np.asarray(data.used)))
+    wide = 1.0 if last else _WIDER
+    data = eqx.tree_at(lambda d: d.sigma, data, wide * data.sigma)
     enough = _DONE if last else _DONE_BEFORE
     nothing = jnp.zeros(len(best), jnp.float32)
-    damping, done, tried = 0.0 if linear else 0.1, False, best
-    sums, step, diagonal = np.full(2, np.inf), np.zeros_like(best), nothing
-    total = 0
-    for _ in range(most_steps):
-        found = normal_equations(
+    right = Right(jnp.ones(()), jnp.zeros(taps.count), nothing, nothing)
+
+    def solve(x: np.ndarray, damping: float, diagonal: Array) -> Step:
+        # A linear problem is solved by its first step; what follows only confirms it.
+        exact = linear and total == 0
+        tolerance = _EXACT if exact else 0.02 if last else 0.05
+        most = 6 * iterations if exact else iterations
+        return normal_equations(
             forward,
             taps,
             data,
-            jnp.asarray(tried),
-            Right(jnp.ones(()), jnp.zeros(taps.count), nothing, nothing),
+            jnp.asarray(x),
+            right,
             diagonal,
             jnp.asarray(damping, jnp.float32),
-            jnp.asarray(_EXACT if linear else (0.02 if last else 0.1), jnp.float32),
-            jnp.asarray(6 * iterations if linear else iterations if last else iterations // 2),
+            jnp.asarray(tolerance, jnp.float32),
+            jnp.asarray(most),
         )
+
+    damping, done, tried, total = 0.0 if linear else _DAMPING, False, best, 0
+    sums, step, diagonal = np.full(2, np.inf), np.zeros_like(best), nothing
+    while total < most_steps and not done:
+        found = solve(tried, damping, diagonal)
         now = np.asarray(found.sums, float)
         total += 1
         if np.isfinite(now).all() and now.sum() <= sums.sum() * (1 + 1e-6):
             best, sums, step = tried, now, np.asarray(found.step)
             diagonal = found.diagonal
-            damping = damping / 4 if damping > 1e-3 else 0.0
+            damping = damping / _LESS if damping > 1e-3 else 0.0
             done = float(found.fall) <= enough * now.sum()
-            # A window before the last is left once its observations are explained.
-            done = done or (not last and now.sum() < 1.5 * count)
-            tried = best + step
+            done = done or (not last and now[0] <= _EXPLAINED / wide**2 * count)
         elif damping > _MOST_DAMPING or not np.isfinite(sums).all():
             break
-        else:  # too far: half the way back, and smaller steps from there
-            damping = max(0.5, 4 * damping)
-            step = step / 4
-            tried = best + step
+        else:  # too far: from where it was best, shorter
+            damping = max(_DAMPING, _MORE * damping)
+            step = np.asarray(solve(best, damping, diagonal).step)
+            total += 1
             done = float(np.abs(step).max()) < 1e-6
-        report(Progress(taps.frames, total, float(sums[0]), count))
-        if done:
-            break
+        report(Progress(taps.frames, total, wide**2 * float(sums[0]), count))
+        tried = best + step
     return {
         "best": best,
         "sums": sums,
