@@ -34,3 +34,23 @@ def test_modes_of_one_wavelength_that_differ_by_chance_alone_are_averaged():
     # differ by half a step, which is 10 % of a variance there.
     inner = (np.hypot(KX, KY) > 2) & (np.hypot(KX, KY) < BAND)
     assert np.sqrt(np.mean(off[inner] ** 2)) < 0.17
+
+
+def test_the_mean_of_a_field_is_as_uncertain_as_it_changes_and_as_sensors_miss():
+    from splatop import Observations
+    from splatop.assimilate.expected import _told_means
+
+    moments = np.repeat(np.arange(40), 10)
+    places = np.tile((np.arange(10) + 0.5) / 10, 40)
+
+    def told(values):
+        obs = Observations(moments * 0.1, places, "u", values, sigma=0.1)
+        return _told_means(obs, moments)["u"]
+
+    steady = 3 + np.sin(2 * np.pi * places)
+    # Means of sensors have a standard deviation of sqrt(1 / 2): a tenth of the variance is left.
+    assert np.allclose(told(steady), (3, np.sqrt(0.5 / 10)))
+    # A mean that rises from 0 to 39 is 19.5 from its first value; the first of eight parts is at 2.
+    mean, far = told(moments.astype(float))
+    assert mean == 19.5
+    assert far > 17.5

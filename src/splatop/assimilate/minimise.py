@@ -200,21 +200,21 @@ def minimise(
     most_steps: int = 12,
     iterations: int = 60,
     linear: bool = False,
-    give_up: bool = False,
+    leading: bool = False,
     report: Callable[[Progress], None] = lambda _: None,
     once: Once = lambda compute: compute(),
 ) -> Minimum:
     """The minimum over the last of the windows, by way of the others.
 
-    With `give_up` a window before the last that is not explained ends it: from a wrong minimum the
-    longer ones are not reached, and another start is cheaper.
+    Windows that are only `leading` to a longer one end at the first that is not explained: from a
+    wrong minimum the longer ones are not reached, and another start is cheaper.
 
     What a window gives may be known from an interrupted run: `once` is asked.
     """
     best, total = np.asarray(x, np.float32), 0
     sums, done, diagonal = np.full(2, np.inf), False, np.zeros(len(best), np.float32)
     for number, (taps, data) in enumerate(windows):
-        last = number == len(windows) - 1
+        last = number == len(windows) - 1 and not leading
         count = int(np.sum(np.asarray(data.used)))
         before = total
 
@@ -236,7 +236,7 @@ def minimise(
         )
         best, sums, diagonal = found["best"], found["sums"], found["diagonal"]
         done, total = bool(found["done"]), total + int(found["steps"])
-        if give_up and not last and not sums.sum() <= STUCK * count:
+        if leading and not sums.sum() <= STUCK * count:
             sums, done = np.full(2, np.inf), False
             break
     taps, data = windows[-1]
