@@ -8,6 +8,7 @@ minima, and the last, shorter window's analysis starts the next in the right one
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 import equinox as eqx
@@ -224,17 +225,18 @@ def minimise(
             report(Progress(p.frames, before + p.step, p.cost, p.count))
 
         found = once(
-            lambda taps=taps, data=data, last=last, start=best, wide=wide, report=counted: _descent(
+            partial(
+                _descent,
                 forward,
                 taps,
                 data,
-                start,
+                best,
                 last=last,
                 wide=wide,
                 most_steps=most_steps if last else max(4, 4 * most_steps // 3),
                 iterations=iterations,
                 linear=linear,
-                report=report,
+                report=counted,
             )
         )
         best, sums, diagonal = found["best"], found["sums"], found["diagonal"]

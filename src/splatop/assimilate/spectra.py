@@ -2,7 +2,6 @@
 
 import numpy as np
 from jaxtyping import Float
-from scipy.optimize import brentq
 from scipy.special import digamma, polygamma
 
 from ..spaces import Space
@@ -78,10 +77,19 @@ def _alike_variances(
         if beyond <= polygamma(1, _MOST_SHRUNK / 2):
             shrink[shell] = _MOST_SHRUNK
             continue
-        half = brentq(lambda x, b=beyond: float(polygamma(1, x)) - b, 1e-4, _MOST_SHRUNK)
+        half = _inverse_trigamma(beyond)
         shrink[shell] = 2 * half
         like[shell] = np.exp(e.mean() + digamma(half) - np.log(half))
     return like[shells], shrink[shells]
+
+
+def _inverse_trigamma(wanted: float) -> float:
+    """Between 1e-4 and 1e4, by halving the interval of its logarithm."""
+    low, high = 1e-4, 1e4
+    for _ in range(60):
+        middle = float(np.sqrt(low * high))
+        low, high = (middle, high) if polygamma(1, middle) > wanted else (low, middle)
+    return low
 
 
 def _mean_over(groups: np.ndarray, values: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
