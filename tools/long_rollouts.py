@@ -3,7 +3,8 @@
     python tools/long_rollouts.py measure [kuramoto_sivashinsky kolmogorov_flow] [--steps 10000]
     python tools/long_rollouts.py tables
 
-`measure` writes results/long_rollouts/NAME.json, `tables` the block in docs/time.md.
+`measure` writes results/long_rollouts/NAME.json, `tables` the block in docs/time.md. What a rollout
+found is kept in runs/long_rollouts, so that `measure` goes on where it was stopped.
 """
 
 import argparse
@@ -25,11 +26,12 @@ from splatop.equation import parse_equation
 from splatop.stepper import rollout
 
 ROOT = Path(__file__).parent.parent
+RUNS = ROOT / "runs" / "long_rollouts"
 RESULTS, PAGE = ROOT / "results" / "long_rollouts", ROOT / "docs" / "time.md"
 BEGIN, END = "<!-- long rollouts: written by tools/long_rollouts.py -->", "<!-- end -->"
 CHUNK = 100
 # Values of u kept of each chunk for its distribution.
-KEPT = 20_000
+KEPT = 4_000
 # Bins of the spectrum that hold less than this of the energy are left out.
 LEAST = 1e-4
 
@@ -73,7 +75,7 @@ CASES = {
         2,
         0.02,
         2500,
-        16,
+        8,
         lambda: ex.stepper.KolmogorovFlowVorticity(
             2,
             2 * np.pi,
@@ -108,6 +110,20 @@ class Statistics:
         self.frames += len(states)
         self.values.append(self.rng.choice(states.ravel(), min(KEPT, states.size), replace=False))
 
+    def save(self, path: Path) -> None:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        values = np.concatenate(self.values)
+        np.savez(path, energy=self.energy, frames=self.frames, values=values)
+
+    def load(self, path: Path) -> "Statistics":
+        kept = np.load(path)
+        self.energy, self.frames, self.values = (
+            kept["energy"],
+            int(kept["frames"]),
+            [kept["values"]],
+        )
+        return self
+
     @property
     def spectrum(self) -> np.ndarray:
         return np.asarray(self.energy) / self.frames
@@ -128,7 +144,10 @@ class Statistics:
 
 
 def run(step: Callable, u0: jax.Array, steps: int, case: Case, what: str) -> Statistics:
-    """Statistics of so many steps, in compiled chunks."""
+    """Statistics of so many steps, in compiled chunks; as they were kept if they were."""
+    kept = RUNS / f"{what} {len(u0)} x {steps}.npz".replace(":", "")
+    if kept.exists():
+        return Statistics(case).load(kept)
 
     @jax.jit
     def chunk(u):
@@ -144,6 +163,7 @@ def run(step: Callable, u0: jax.Array, steps: int, case: Case, what: str) -> Sta
         if not np.isfinite(states).all():
             raise SystemExit(f"{what}: left the finite numbers after {found.frames} steps")
         found.add(np.asarray(states))
+    found.save(kept)
     return found
 
 
@@ -152,8 +172,12 @@ def measure(name: str, steps: int) -> dict:
     reference = case.reference()
     draw = ex.ic.RandomTruncatedFourierSeries(case.dims, cutoff=4)
     keys = jax.random.split(jax.random.key(0), 2 * case.starts)
-    waves = jax.vmap(lambda key: draw(case.points, key=key))(keys)
-    developed = jax.jit(jax.vmap(ex.repeat(reference, case.spin_up)))(waves)
+    kept = RUNS / f"{name} {case.starts} starts.npy"
+    if not kept.exists():
+        waves = jax.vmap(lambda key: draw(case.points, key=key))(keys)
+        kept.parent.mkdir(parents=True, exist_ok=True)
+        np.save(kept, jax.jit(jax.vmap(ex.repeat(reference, case.spin_up)))(waves))
+    developed = jnp.asarray(np.load(kept))
     sample = np.asarray(jax.jit(lambda u: ex.rollout(reference, 64)(u))(developed[0]))
     equation = parse_equation(case.text, dims=case.dims)
     lengths = (case.length,) * case.dims
