@@ -48,7 +48,7 @@ def test_exponax_is_given_the_benchmark_between_walls():
     """Reflected, insulated walls are none: by the change over a few frames, as above."""
     benchmark = BENCHMARKS["reaction_diffusion2d"].with_points(24)
     x = (np.arange(24) + 0.5) / 24
-    along = np.cos(np.pi * x)[:, None] * (0.5 + np.cos(2 * np.pi * x))
+    along = 0.3 + 0.3 * np.cos(np.pi * x)[:, None] * np.cos(2 * np.pi * x)
     u = jnp.asarray(np.stack([along, 0.3 * along.T]), jnp.float32)
     numerics = Numerics("none", (), 0.0, (14, 14), 8, integrator="etdrk4")
     physics = build_physics(
@@ -57,8 +57,8 @@ def test_exponax_is_given_the_benchmark_between_walls():
     ours = jax.jit(lambda v: physics(v, dict(benchmark.coefficients)))(u)
     step = made_by_exponax("reaction_diffusion2d", benchmark.coefficients, 4.0, 2)(48, 0.2 / 8)
     theirs = jax.jit(lambda v: jax.lax.fori_loop(0, 8, lambda _, w: step(w), v))(doubled(u))
-    # 14 Gaussians hold these waves to 1e-5; of the cube's modes exponax keeps up to 12 of 24.
-    assert relative_error(theirs - doubled(u), doubled(ours) - doubled(u)) < 1e-4
+    # 14 Gaussians hold these waves, and the sixth of their cube, to 1e-3; k alone is 1e-2 of it.
+    assert relative_error(theirs - doubled(u), doubled(ours) - doubled(u)) < 1e-3
 
 
 @pytest.mark.slow

@@ -97,14 +97,14 @@ def _synthesis(band: int, points: int, symbol: np.ndarray | float) -> np.ndarray
         * np.where(k, 2.0, 1.0)
         * np.exp(2j * np.pi * np.outer(np.arange(points), k) / points)
     )
-    return np.concatenate([waves.real, -waves.imag], axis=1).T
+    return np.concatenate([np.real(waves), -np.imag(waves)], axis=1).T
 
 
 def _analysis(band: int, points: int, weights: np.ndarray | float) -> np.ndarray:
     """From values to weighted real and imaginary parts of the modes 0..b: `(N, 2 (b + 1))`."""
     k = np.arange(band + 1)
     waves = weights * np.exp(-2j * np.pi * np.outer(np.arange(points), k) / points) / points
-    return np.concatenate([waves.real, waves.imag], axis=1)
+    return np.concatenate([np.real(waves), np.imag(waves)], axis=1)
 
 
 class Filter(eqx.Module):

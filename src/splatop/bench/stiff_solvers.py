@@ -114,13 +114,13 @@ def _fitzhugh_nagumo(
         def _build_nonlinear_fun(self, derivative_operator: Array) -> BaseNonlinearFun:
             return Reaction(dims, points, dealiasing_fraction=0.5)
 
-    return Stepper(
+    return Stepper(  # pyright: ignore[reportCallIssue]
         num_spatial_dims=dims,
         domain_extent=length,
         num_points=points,
         dt=dt,
         num_channels=2,
-        order=4,
+        order=4,  # pyright: ignore[reportCallIssue]
     )
 
 
