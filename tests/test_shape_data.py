@@ -140,6 +140,18 @@ def test_a_masked_grid_by_shape_by_nan_and_by_a_variable(tmp_path):
             assert shape.area == pytest.approx(exact, rel=0.06)  # a third of a cell of 10, twice
 
 
+def test_nan_that_come_and_go_are_no_shape(tmp_path):
+    rng = np.random.default_rng(0)
+    frames = rng.normal(size=(8, 12, 12))
+    frames[:, 0, 0] = np.nan
+    frames[5, 4:7, 3] = np.nan
+    np.savez(tmp_path / "a.npz", u=frames)
+    how = {"axes": "txy", "lengths": 1.0, "dt": 0.1, "boundary": "all: u = 0"}
+    for told in ({"mask": "nan"}, {"shape": "box - disk(0, 0, 0.1)"}):
+        with pytest.raises(SplatopError, match=r"3 others at step 5.*reconstruct or assimilate"):
+            open_trajectories(tmp_path / "a.npz", **how, **told)
+
+
 def test_points_outside_and_edges_unsaid_are_refused(cloud, tmp_path):
     write_npz(tmp_path / "a.npz", *cloud)
 

@@ -5,7 +5,6 @@ python tools/shapes.py tables               # docs/shapes.md from these
 """
 
 import json
-import time
 from dataclasses import replace
 from pathlib import Path
 
@@ -31,6 +30,7 @@ from splatop.walls.on_shape import shape_anchors
 
 ROOT = Path(__file__).parent.parent
 RESULTS = ROOT / "results" / "shapes"
+BENCH = ROOT / "results" / "bench.json"
 PAGE = ROOT / "docs" / "shapes.md"
 BEGIN, END = "<!-- shapes:begin -->", "<!-- shapes:end -->"
 UNIT = ((0.0, 0.0), (1.0, 1.0))
@@ -47,8 +47,8 @@ def _roots(kind: str, count: int = 12) -> np.ndarray:
 
 
 def _wavenumbers(shape, kind: str, anchors: int) -> np.ndarray:
-    gaussians = lattice(shape, (0.0, 0.0), (1.0, 1.0), (anchors, anchors))
     kinds = tuple((name, kind) for name in shape.edge_names)
+    gaussians = lattice(shape, (0.0, 0.0), (1.0, 1.0), (anchors, anchors), kinds)
     basis = build_basis(gaussians, shape, kinds, 1 / (anchors - 1))
     return np.sqrt(np.abs(basis.laplacian[:12]))
 
@@ -236,47 +236,6 @@ def cylinder_identified() -> dict:
     return _identified("tracer_cylinder")
 
 
-def step() -> dict:
-    """One step of about 1,000 functions over pdequinox's FNO at 160²."""
-    import pdequinox
-
-    def seconds(call, *arguments):
-        call(*arguments).block_until_ready()
-        times = []
-        for _ in range(9):
-            begun = time.perf_counter()
-            call(*arguments).block_until_ready()
-            times.append(time.perf_counter() - begun)
-        return float(np.median(times))
-
-    fno = pdequinox.arch.ClassicFNO(
-        2, 1, 1, hidden_channels=6, num_modes=10, num_blocks=4, key=jax.random.key(0)
-    )
-    network = eqx.filter_jit(lambda n, u: n(u))
-    box = replace(Domain.box((1.0, 1.0), periodic=(False, False)), shape=DISK)
-    domain = box.with_conditions({("disk1", "u"): Condition("value", 0.0)})
-    at = random_points(DISK, 4000, 0, lengths=(1.0, 1.0), origin=(0.0, 0.0))
-    beside = seconds(network, fno, jnp.zeros((1, 160, 160)))
-    found = {"fno_ms": 1e3 * beside}
-    for name, text in (
-        ("linear", "dt(u) = -v*dx(u) + D*lap(u)"),
-        ("products", "dt(u) = -u*dx(u) - u*dy(u) + D*lap(u)"),
-    ):
-        equation = splatop.parse_equation(text, dims=2, fields=("u",))
-        values = dict.fromkeys(equation.coefficient_names, 0.001)
-        numerics = Numerics("none", (), 0.0, (42, 42), 1, integrator="etdrk4")
-        physics = build_physics(equation, numerics, dt=1e-3, domain=domain, layout=at)
-        one = eqx.filter_jit(lambda p, u: p(u, values))  # noqa: B023
-        many = eqx.filter_jit(lambda p, u: jax.vmap(lambda v: p(v, values))(u))  # noqa: B023
-        u = jnp.zeros((1, 4000))
-        found["functions"] = int(physics.space.shape[0])
-        found[name] = {
-            "ratio_alone": seconds(one, physics, u) / beside,
-            "ratio_each_of_20": seconds(many, physics, jnp.zeros((20, 1, 4000))) / 20 / beside,
-        }
-    return found
-
-
 MEASURES = {
     "disk": disk,
     "hole": hole,
@@ -285,7 +244,6 @@ MEASURES = {
     "cylinder": cylinder,
     "lshape_identified": lshape_identified,
     "cylinder_identified": cylinder_identified,
-    "step": step,
 }
 
 
@@ -361,18 +319,21 @@ def tables() -> None:
                 + ("" if d["trusted"] else ", not trusted")
             ),
         )
-    for name, key, target in (
-        ("linear equation, one run", ("linear", "ratio_alone"), "1.0"),
-        ("with products, one run", ("products", "ratio_alone"), "6"),
-        ("with products, each of a batch of 20", ("products", "ratio_each_of_20"), "1.5"),
+    timed = json.loads(BENCH.read_text())
+    for what, key, target in (
+        ("linear equation, one run", "shape_linear_step_over_fno_step", "1.0"),
+        ("with products, one run", "shape_products_step_over_fno_step", "6"),
+        (
+            "with products, each of a batch of 20",
+            "shape_products_step_over_fno_step_each_of_20",
+            "1.5",
+        ),
     ):
-        add(
-            f"a step over pdequinox's FNO at 160²: {name}",
-            target,
-            "step",
-            lambda d, k=key: f"{d[k[0]][k[1]]:.2g} ({d['functions']} functions)",
-        )
-    intro = "By `python tools/shapes.py measure`; errors are relative to the largest value."
+        cell = "not measured"
+        if key in timed:
+            cell = f"{timed[key]:.2g} ({timed['shape_functions']:.0f} functions)"
+        rows.append(f"| a step over pdequinox's FNO at 160²: {what} | {target} | {cell} |")
+    intro = "By `python tools/shapes.py measure`, times by `splatop bench --only shapes`; errors are relative to the largest value."
     write_between(PAGE, BEGIN, END, f"{intro}\n\n" + "\n".join(rows))
 
 

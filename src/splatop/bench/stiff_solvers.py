@@ -112,7 +112,7 @@ def _fitzhugh_nagumo(
             return jnp.stack([c["Du"] * laplacian, c["Dv"] * laplacian])
 
         def _build_nonlinear_fun(self, derivative_operator: Array) -> BaseNonlinearFun:
-            return Reaction(dims, points, dealiasing_fraction=0.5)
+            return Reaction(dims, points, dealiasing_fraction=0.5)  # pyright: ignore[reportCallIssue]
 
     return Stepper(  # pyright: ignore[reportCallIssue]
         num_spatial_dims=dims,

@@ -19,6 +19,7 @@ from ..shapes.mesh import SUFFIXES, read_mesh, shape_of_mesh
 from ..spaces.kept import shape_basis_of
 from ..spaces.shape_basis import edge_points
 from .axes import as_lengths, as_origin
+from .masks import where_finite
 from .sampling import axis_points, rounded, sampling_words
 from .trajectories import Trajectories
 from .window import all_free, look_for_holes, window_of
@@ -137,8 +138,7 @@ def _outward(end: float, size: float, low: bool) -> float:
 def _masked(data: Trajectories, told: Any) -> tuple[Trajectories, Shape, tuple[Place, Place]]:
     grid = _grid(data, told)
     corners = _corners(Domain.box(grid.lengths, grid.origin, (False, False)))
-    first = data.states(0, 0, 1)[0]
-    finite = np.isfinite(first).all(axis=0)
+    finite = where_finite(data)
     stated = data.stated.domain
     if told.mask is not None:
         mask = _mask(told.mask, grid, data.source)

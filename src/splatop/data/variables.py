@@ -120,6 +120,12 @@ def labelled(variables: Variables, axes: str | None, fields: Sequence[str] | Non
         for name, array in arrays.items()
         if not _sides(array) and name != "dt"
     }
+    if "b" in size and list(size.values()).count(size["b"]) == 1:  # one number for each trajectory
+        found_ones |= {
+            name: xr.Variable("b", values_of(array).reshape(-1))
+            for name, array in arrays.items()
+            if _sides(array) == (size["b"],) and name not in {"dt", *along.names, *held}
+        }
     coords = {
         letter: xr.Variable(letter, values)
         for letter, count in size.items()

@@ -10,7 +10,6 @@ from ..data import Trajectories
 from ..equation import Equation
 from ..errors import SplatopError
 from ..points import Points
-from ..spaces import Sampling
 from ..stepper import TIME
 from ..walls import Galerkin, choose_on_shape, choose_sizes, wall_space
 from .noise import VISIBLE, share_not_white
@@ -18,6 +17,9 @@ from .noise import VISIBLE, share_not_white
 _TAIL = 1e-6
 # Harmonics that are not heard are left out anyway: none that are may be missing.
 _LEVEL = 0.995
+# The amplitude of a harmonic, in standard deviations of its noise, from which it counts. One that
+# is mostly noise pulls a rate towards zero.
+HEARD = 5.0
 
 
 class Harmonics:
@@ -41,7 +43,7 @@ class Harmonics:
         grid = trajectories.grid
         self.scheme = scheme = _scheme(equation, trajectories, frames, times, given)
         self.times = jnp.asarray(times)
-        along: Sampling = scheme.space.sampled(grid.points, grid.layout)
+        self.along = along = scheme.space.sampled(grid.points, grid.layout)
         fixed = None if scheme.moving else scheme.lifted(given)
 
         def lifted(t):

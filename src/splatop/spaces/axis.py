@@ -142,7 +142,8 @@ class WallBasis(AxisBasis):
 
     @property
     def energies(self) -> np.ndarray:  # type: ignore[override]
-        return self._solved[2]
+        # That of a constant is 0, and rounds to either side of it.
+        return np.maximum(self._solved[2], 0.0)
 
     def evaluate(self, x: np.ndarray, order: int = 0) -> np.ndarray:
         return self._kernels(np.asarray(x, float), order) @ self._solved[0]

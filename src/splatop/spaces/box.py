@@ -18,7 +18,7 @@ from ..points import Layout, Points
 from .axis import AxisBasis, ring, walls
 from .chebyshev import chebyshev
 from .potentials import inverse_numbers, inverse_rates
-from .samples import Fractions, Sampling, by_axis
+from .samples import Fractions, Sampling, by_axis, root_of
 
 Coefficients = Float[Array, "C *R"]
 # The least singular value of a fit that counts, relative to the largest: what samples between the
@@ -131,6 +131,11 @@ class BoxSpace(eqx.Module):
         """The field at the points of a grid."""
         matrices = [self._matrix(axis, x, 0) for axis, x in enumerate(by_axis(along))]
         return self._each_axis(c, matrices)
+
+    def roots(self, along: Sampling) -> tuple[np.ndarray, ...]:
+        """A matrix for each axis, `(r, r)`, or `(C, r, r)` where fields differ: all of them make
+        numbers as large as the samples of their field are, and noise of samples white."""
+        return tuple(root_of(self._matrix(axis, x, 0)) for axis, x in enumerate(by_axis(along)))
 
     def gain(self, along: Sampling) -> np.ndarray:
         """Variance of each number from samples of unit variance, `(C, *r)`."""
