@@ -18,10 +18,12 @@ from .axes import SPATIAL, common_shape, parse_axes
 from .labelled import LabelledTrajectories
 from .stored import Stored
 
-# Names of coordinates, without regard to case.
+# Names of coordinates, without regard to case: x, xx, xs, x_star, x_points, x-coordinate, ...
+_ENDINGS = ("grid", "points", "coord", "coords", "coordinate", "coordinates", "values", "span")
 COORDINATES = {
-    **{f"{axis}{more}": axis for axis in "txyz" for more in ("", axis, "s", "_star", "grid")},
-    **dict.fromkeys(("time", "times", "tspan", "t_span"), "t"),
+    **{f"{axis}{more}": axis for axis in "txyz" for more in ("", axis, "s", "_star")},
+    **{f"{axis}{by}{end}": axis for axis in "txyz" for by in ("", "_", "-") for end in _ENDINGS},
+    **dict.fromkeys(("time", "times"), "t"),
 }
 
 

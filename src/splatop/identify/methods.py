@@ -9,7 +9,7 @@ from ..errors import SplatopError, unknown_name
 from .columns import acting_parts
 from .diagnose import Remark, remarks_on
 from .flow import match
-from .noise import TAIL, measure
+from .noise import TAIL, measure, project
 from .pieces import SHORTEST, cut
 from .problem import Problem
 from .propagate import described, steps_for
@@ -110,10 +110,12 @@ def _followed(
         wider = method == "trajectory" and problem.equation.degree > 1
         own = reduce(tried, margin=1.0)
         reduced = reduce(tried, margin=_HIDDEN) if wider else own
+        # Substeps are for what trajectories hold, which is not the noise of hidden modes.
+        seen = replace(reduced, states=project(tried.frames, own.band, reduced.points))
         if not problem.nonlinear:
             acting_parts(tried, own)
         for start in _starts(tried, own):
-            steps = steps_for(tried, reduced, start)
+            steps = steps_for(tried, seen, start)
             if steps is None:
                 continue
             try:

@@ -114,7 +114,7 @@ class CoarseProblem(Loaded):
         return self._training
 
     def observed(self, points: int) -> Trajectories:
-        return self.fine.at(FULL)
+        return self.fine.observed(FULL)
 
     def points_at(self, points: int) -> tuple[int, ...]:
         return self.grid.points
