@@ -17,6 +17,7 @@ from ..equation import Equation
 from ..errors import SplatopError
 from ..stepper import TIME
 from ..walls import Galerkin, check_stated
+from .bumps import test_function
 from .diagnose import UNRESOLVED, Remark, unresolved_text
 from .harmonics import HEARD, Harmonics, times_of
 from .noise import VISIBLE
@@ -140,7 +141,7 @@ class _Rows:
         stride = max(1, half // 2)
         self.starts = np.arange(0, length - 2 * half, stride)
         self.overlap = 2 * half / stride  # bumps that one frame is in
-        self.bump, self.slope = _test_function(half, dt)
+        self.bump, self.slope = test_function(half, dt)
         self.change = np.asarray(-self._against(held.numbers, self.slope))
         # What is left of clean frames is an error of the quadrature, and as large as the change is.
         self.floor = _FLOOR * np.sqrt(np.mean(self.change[:, :, self.heard] ** 2))
@@ -188,28 +189,6 @@ class _Rows:
             rates.reshape(numbers.shape), self.bump
         )
         return rest[:, :, self.heard].reshape(-1, int(self.heard.sum()))
-
-
-def _test_function(half: int, dt: float) -> tuple[np.ndarray, np.ndarray]:
-    """Weights of frames in integrals against a bump in time, and against its slope.
-
-    Those of the trapezoidal rule, changed as little as makes them exact for polynomials: a few
-    frames then do as well as many.
-    """
-    power = int(np.clip(half - 1, 2, 8))
-    s = np.arange(-half, half + 1) / half
-    degree = min(2 * half, 9)
-    x, w = np.polynomial.legendre.leggauss(40)
-    at, there = (np.polynomial.legendre.legvander(p, degree) for p in (s, x))
-    found = []
-    for shape in (
-        lambda t: (1 - t**2) ** power,
-        lambda t: -2 * power * t * (1 - t**2) ** (power - 1) / (half * dt),
-    ):
-        rough = shape(s) / half
-        missing = there.T @ (w * shape(x)) - at.T @ rough
-        found.append(half * dt * (rough + np.linalg.pinv(at.T) @ missing))
-    return found[0], found[1]
 
 
 def _evaluated(rows: _Rows, names: tuple[str, ...], known: dict[str, float]):
