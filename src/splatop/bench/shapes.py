@@ -1,5 +1,6 @@
 """What a step on a shape costs beside a network's on the box around it."""
 
+from collections.abc import Callable
 from dataclasses import replace
 
 import jax
@@ -10,6 +11,7 @@ from ..equation import parse_equation
 from ..numerics import Numerics, build_physics
 from ..points import random_points
 from ..shapes import Disk
+from ..walls import WallPhysics
 from .steps import reference_fno
 from .timing import Measured, measured_times
 
@@ -29,13 +31,14 @@ def shapes(repeats: int = 9, anchors: int = 42, points: int = 2500, pixels: int 
     at = random_points(disk, points, 0, lengths=(1.0, 1.0), origin=(0.0, 0.0))
     numerics = Numerics("none", (), 0.0, (anchors, anchors), 1, integrator="etdrk4")
     key, found = jax.random.key(1), {}
-    contenders = {
+    contenders: dict[str, tuple[Callable, tuple]] = {
         "fno": (lambda n, u: n(u), (reference_fno(2), jax.random.normal(key, (1, pixels, pixels))))
     }
     for name, text in _EQUATIONS.items():
         equation = parse_equation(text, dims=2, fields=("u",))
         values = dict.fromkeys(equation.coefficient_names, 1e-3)
         physics = build_physics(equation, numerics, dt=1e-3, domain=domain, layout=at)
+        assert isinstance(physics, WallPhysics)
         found["shape_functions"] = float(physics.space.shape[0])
 
         def step(p, u, values=values):

@@ -144,11 +144,6 @@ def _between_walls(
             "expected method 'flow', 'weak' or 'trajectory' for data between walls, got 'paper': "
             "its derivatives are those of a periodic box"
         )
-    if trajectories.inputs:
-        raise SplatopError(
-            f"{trajectories.source}: expected data without inputs to identify coefficients from "
-            f"between walls, got {', '.join(trajectories.inputs)}: give all coefficients"
-        )
     names, starts = unknown_names(equation, unknown, known)
     found = []
     for i in range(trajectories.trajectories):

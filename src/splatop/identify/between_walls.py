@@ -16,14 +16,14 @@ from ..data import Trajectories
 from ..equation import Equation
 from ..errors import SplatopError
 from ..stepper import TIME
-from ..walls import Galerkin, check_conditions
+from ..walls import Galerkin, check_stated
 from .diagnose import UNRESOLVED, Remark, unresolved_text
 from .harmonics import HEARD, Harmonics, times_of
 from .noise import VISIBLE
 from .pieces import cut
 from .result import Identified
 from .uncertainty import beyond_noise
-from .walled import Asked, follow
+from .walled import Asked, can_follow, follow
 
 LEAST_FRAMES = 7
 # Half the frames of a bump in time.
@@ -59,7 +59,9 @@ def identify_between_walls(
     that fits the noise, as on a periodic box.
     """
     domain = trajectories.domain
-    check_conditions(equation, domain)
+    check_stated(equation, domain)
+    if not can_follow(equation, trajectories, method):
+        method = "weak"
     if length < LEAST_FRAMES:
         raise SplatopError(
             f"expected at least {LEAST_FRAMES} successive frames between walls, got {length}: pass "
@@ -70,9 +72,10 @@ def identify_between_walls(
     precision = float(np.finfo(np.result_type(frames, np.float16)).eps)
     frames = frames.astype(float)
     given = {**known, **unknown}
+    signals = trajectories.signals(index) if trajectories.inputs else {}
     notes = []
     with jax.enable_x64(True):
-        held = Harmonics(equation, trajectories, frames, times, given)
+        held = Harmonics(equation, trajectories, frames, times, given, signals)
         if held.unresolved:
             own, kept = _resolved(held)
             if kept.any():
@@ -84,7 +87,7 @@ def identify_between_walls(
                         f"{left_out} of {total} frames hold scales that the grid does not resolve "
                         "and were left out"
                     )
-                held = Harmonics(equation, trajectories, frames, times, given)
+                held = Harmonics(equation, trajectories, frames, times, given, signals)
         rows = _Rows(held, trajectories.dt)
         if method != "weak":
             asked = Asked(
@@ -174,7 +177,7 @@ class _Rows:
 
         def rate(at):
             c, t = at
-            now = {**coefficients, TIME: t}
+            now = {**coefficients, **self.held.drive, TIME: t}
             lifted = scheme.lifted(now) if scheme.moving else fixed
             return scheme.tendency(c, now, lifted)
 

@@ -5,7 +5,10 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from ..data import Trajectories
 from ..equation import Equation
+from ..errors import SplatopError
+from ..walls import check_conditions
 from .diagnose import Remark, remarks_on
 from .flow import match
 from .harmonics import Harmonics
@@ -32,6 +35,23 @@ class Asked:
     times: np.ndarray
     dt: float
     precision: float
+
+
+def can_follow(equation: Equation, trajectories: Trajectories, method: str) -> bool:
+    """Whether the equation can be solved from frame to frame. The weak form asks for less: frames
+    have been where nothing is said about an end, and hold what drives them."""
+    try:
+        check_conditions(equation, trajectories.domain)
+        if trajectories.inputs:
+            raise SplatopError(
+                f"{trajectories.source}: expected method 'auto' or 'weak' beside inputs between "
+                f"walls, got '{method}'"
+            )
+    except SplatopError:
+        if method in ("auto", "weak"):
+            return False
+        raise
+    return True
 
 
 def follow(

@@ -88,25 +88,27 @@ def corners_of(
     shape: Shape, kinds: tuple[tuple[str, Kind], ...], spacing: float
 ) -> tuple[Corner, ...]:
     """The corners of a shape where its conditions let slopes grow without bound."""
-    held = dict(kinds)
+    held: dict[str, Kind] = dict(kinds)
+    free: Kind = "free"
     (x0, y0), (x1, y1) = shape.bounds
     tiny = 1e-7 * max(x1 - x0, y1 - y0)
-    sides = [
-        (held.get(edge.name, "free"), edge.piece)
+    sides: list[tuple[Kind, Segment]] = [
+        (held.get(edge.name, free), edge.piece)
         for edge in shape.edges
         if isinstance(edge.piece, Segment) and edge.piece.length > _SHORT * spacing
     ]
     found = []
     for before, one in sides:
         for after, other in sides:
-            if math.dist(one.end, other.begin) > tiny or "free" in (before, after):
+            if math.dist(one.end, other.begin) > tiny or free in (before, after):
                 continue
             back, on = (
                 math.atan2(a[1] - b[1], a[0] - b[0])
                 for a, b in ((one.begin, one.end), (other.end, other.begin))
             )
             angle = (back - on) % (2 * math.pi)
-            corner = Corner(other.begin, on, angle, (after, before), WIDTH * spacing)
+            beside: tuple[Kind, Kind] = (after, before)
+            corner = Corner(other.begin, on, angle, beside, WIDTH * spacing)
             if angle > 0 and corner.powers and min(corner.powers) < _SINGULAR:
                 found.append(corner)
     return tuple(found)

@@ -107,7 +107,7 @@ class ShapeSpace(eqx.Module):
 
     def energies(self) -> np.ndarray:
         """`∫ |∇φ|²` of each function, `(C, r)`: the square of its wavenumber."""
-        return self._padded([basis.energies for basis in self.bases])
+        return np.maximum(self._padded([basis.energies for basis in self.bases]), 0.0)
 
     def diagonal(self, derivative: Derivative) -> np.ndarray | None:
         """What the operator multiplies each number by, `(C, r)`; None if it mixes them."""

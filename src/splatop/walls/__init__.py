@@ -1,6 +1,7 @@
 """Equations on a box with walls: on Gaussians for Φ, on Chebyshev nodes for reference."""
 
 from .conditions import check_conditions as check_conditions
+from .conditions import check_stated as check_stated
 from .galerkin import Galerkin as Galerkin
 from .on_shape import choose_on_shape as choose_on_shape
 from .physics import WallPhysics as WallPhysics

@@ -131,11 +131,12 @@ class _Along:
     def __init__(self, equation: Equation, domain: Domain, grid: Grid, axis: int):
         self.equation, self.domain, self.grid, self.axis = equation, domain, grid, axis
         self.points, self.ring = grid.points[axis], domain.axes[axis].periodic
-        most = int((0.9 if self.ring else _share(equation, domain, axis)) * self.points)
+        share = 0.9 if self.ring else _share(equation, domain, axis)
+        most = int(share * self.points)
         self.candidates = [a for a in _CANDIDATES if a <= most]
         if not self.candidates:
             raise SplatopError(
-                f"expected at least {math.ceil(_CANDIDATES[0] / _MOST)} points along {AXES[axis]} "
+                f"expected at least {math.ceil(_CANDIDATES[0] / share)} points along {AXES[axis]} "
                 f"between its ends, got {self.points}: give finer data"
             )
 
