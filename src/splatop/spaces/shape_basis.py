@@ -205,7 +205,7 @@ def build_basis(
     stated = dict(kinds)
     if any(stated.get(name, "free") == "free" for name in shape.edge_names):
         energies, turn = np.linalg.eigh(dx.T @ dx + dy.T @ dy)
-        return ShapeBasis(gaussians, own @ turn, None, energies)
+        return ShapeBasis(gaussians, own @ turn, None, np.maximum(energies, 0.0))
     values = root * (gaussians.at(nodes.places, (0, 0)) @ own)
     curves = root * (
         (gaussians.at(nodes.places, (2, 0)) + gaussians.at(nodes.places, (0, 2))) @ own
@@ -214,7 +214,7 @@ def build_basis(
     asymmetry = float(np.linalg.norm(second - second.T) / np.linalg.norm(second))
     laplacian, turn = np.linalg.eigh((second + second.T) / 2)
     laplacian, own = laplacian[::-1], (own @ turn)[:, ::-1]
-    return ShapeBasis(gaussians, own, laplacian, -laplacian, asymmetry)
+    return ShapeBasis(gaussians, own, laplacian, np.maximum(-laplacian, 0.0), asymmetry)
 
 
 def fine_nodes(shape: Shape, spacing: float, singular: tuple[Place, ...] = ()) -> Quadrature:
