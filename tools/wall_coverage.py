@@ -72,7 +72,7 @@ CASES = {
     ),
     "inflow": Case(
         "dt(u) = -c*dx(u) + D*d2x(u)",
-        "dt(u) = -c*dx(u) - D*u",
+        "dt(u) = -c*u*dx(u) + D*d2x(u)",
         "x0: u = 1; x1: dn(u) = 0",
         {"c": 0.7, "D": 0.02},
         "cells",
