@@ -35,9 +35,14 @@ class Verdict:
 
 
 def judge(
-    question: Question, held: Frames, choices: list[Choice], refined: Refined | None
+    question: Question,
+    held: Frames,
+    choices: list[Choice],
+    refined: Refined | None,
+    seconds: float | None = None,
 ) -> Verdict:
-    """Doubts first: each of them makes the equation untrusted."""
+    """Doubts first: each of them makes the equation untrusted. `seconds` is what following it in
+    time would have taken, if that was more than the budget."""
     doubts: list[str] = []
     for group, choice in zip(question.groups, choices, strict=True):
         doubts += _about(", ".join(group.fields), choice)
@@ -57,9 +62,10 @@ def judge(
     notes: list[str] = []
     use = False
     if refined is None:
+        more = "" if seconds is None else f", which needs a budget of about {seconds:.0f} s"
         notes.append(
             "the coefficients are those of the weak form: the equation found was not followed in "
-            "time"
+            f"time{more}"
         )
     else:
         doubts += refined.doubts
