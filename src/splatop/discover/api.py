@@ -139,7 +139,9 @@ def discover(
     window = (start, frames if isinstance(frames, int) else None)
     needed = seconds_for_noisy(trajectories) if noise >= NOISY else 0.0
     too_long = 0 < budget < needed
-    refined, choices = _refined(question, choices, trajectories, 0.0 if too_long else budget, window)
+    refined, choices = _refined(
+        question, choices, trajectories, 0.0 if too_long else budget, window
+    )
     verdict = judge(question, held, choices, refined, needed if too_long else None)
     return _result(question, held, choices, refined, verdict)
 

@@ -33,6 +33,8 @@ _QUIET = 1e-5
 # piece that show it.
 _FAST = 2.5
 _SHOWING = 16
+# A shell is heard above so many times the energy of its noise.
+_HEARD = 10.0
 
 
 @dataclass(frozen=True)
@@ -40,8 +42,8 @@ class Moments:
     """Gram matrices `(B, K, q, q)` of blocks and shells, the expected share `(K, q, q)` of noise in
     their sum over blocks, and how many independent real numbers `(B, K)` went into each.
 
-    The q columns are the basis products, then `∂u/∂t` of each field, then its known terms. `fast` is
-    the share `(K,)` of the states' energy that turns too fast from frame to frame for a bell.
+    The q columns are the basis products, then `∂u/∂t` of each field, then its known terms. `fast`
+    is the share `(K,)` of the states' energy that turns too fast from frame to frame for a bell.
     """
 
     gram: np.ndarray
@@ -151,7 +153,7 @@ def _accumulate(frames, basis, fields, known, coefficients, progress):
     quiet = frames.spectrum.relative_noise < _QUIET
     shaken = set(range(0, pieces, max(1, pieces // 4))) if quiet else set(range(pieces))
 
-    turning = np.zeros((channels, SHELLS, 2))
+    turning, shaking = np.zeros((2, channels, SHELLS, 2))
     own_states = slice(len(basis), len(basis) + channels)
 
     def modes(states: np.ndarray) -> np.ndarray:
@@ -163,7 +165,7 @@ def _accumulate(frames, basis, fields, known, coefficients, progress):
         if piece in shaken:
             speck = frames.noise * generator.standard_normal(states.shape)
             moved = modes(states + frames.modes.noise(speck)) - clean
-            turning -= _turning(moved[:, own_states], edges) * (pieces / len(shaken))
+            shaking += _turning(moved[:, own_states], edges) * (pieces / len(shaken))
         turning += _turning(clean[:, own_states], edges)
         for half, (a, b, overlap) in tests.items():
             gram, noise, rows = held[half]
@@ -177,7 +179,7 @@ def _accumulate(frames, basis, fields, known, coefficients, progress):
                 shake = _grams(_tested(moved, a, b / frames.dt, channels), edges)
                 noise += shake * (pieces / len(shaken))
         progress(piece + 1, pieces)
-    fast = _share_of_fast(turning)
+    fast = _share_of_fast(turning, shaking)
     return [Moments(gram, noise, rows, fast, half) for half, (gram, noise, rows) in held.items()]
 
 
@@ -194,11 +196,13 @@ def _turning(states: np.ndarray, edges: np.ndarray) -> np.ndarray:
     return np.diff(ends[:, edges], axis=1)
 
 
-def _share_of_fast(turning: np.ndarray) -> np.ndarray:
-    """For each shell, of the field that has most. Beyond a shell that turns fast others turn faster
-    still, though in the frames they may seem slow."""
-    fast, whole = np.maximum(turning, 0.0)[..., 0], np.maximum(turning, 0.0)[..., 1]
-    share = np.where(whole > 0, fast / np.where(whole > 0, whole, 1.0), 0.0).max(axis=0)
+def _share_of_fast(turning: np.ndarray, noise: np.ndarray) -> np.ndarray:
+    """For each shell, of the field that has most; shells that are little more than noise do not
+    tell. Beyond a shell that turns fast others turn faster still, though they may seem slow."""
+    fast = np.maximum(turning[..., 0] - _HEARD * noise[..., 0], 0.0)
+    whole = turning[..., 1]
+    heard = whole > _HEARD * noise[..., 1]
+    share = np.where(heard, fast / np.where(heard, whole, 1.0), 0.0).max(axis=0)
     return np.maximum.accumulate(np.minimum(share, 1.0))
 
 
