@@ -275,7 +275,8 @@ def test_tables_of_others_are_read_by_a_map_of_columns_and_in_their_unit_of_time
             "temperature": np.arange(12.0),
         }
     )
-    with pytest.raises(SplatopError, match='--columns "t=date,x=lon'):
+    # Dates and degrees are known by their names; what is a field is not.
+    with pytest.raises(SplatopError, match='--columns "u=temperature"'):
         Observations.read(table, fields=["u"])
     names = {"t": "date", "x": "lon", "u": "temperature"}
     read = Observations.read(table, fields=["u"], columns=names, time_unit="h")

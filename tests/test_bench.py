@@ -37,6 +37,13 @@ def test_the_keys_that_are_promised(name):
 
 
 @pytest.mark.slow
+def test_a_step_on_a_shape_is_timed_beside_a_network():
+    found = bench.GROUPS["shapes"](repeats=1, anchors=10, points=300, pixels=36)
+    assert "shape_products_step_over_fno_step_each_of_20" in found
+    assert all(np.isfinite(value) and value > 0 for value in found.values())
+
+
+@pytest.mark.slow
 def test_rendering_errors_are_as_claimed():
     # At the size of the claim but for the number of points: 1e-5 at σ <= 0.75 h.
     found = bench.render(repeats=1, points=60, anchors=20)

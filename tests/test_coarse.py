@@ -23,6 +23,7 @@ from splatop.coarse import (
 )
 from splatop.coarse.chaos import horizon, long_run
 from splatop.data import ArrayTrajectories, save_trajectories
+from splatop.domain import Domain
 from splatop.ensemble import Ensemble, stack
 from splatop.equation import parse_equation
 from splatop.errors import SplatopError
@@ -45,6 +46,11 @@ HEAT = "dt(u) = D*lap(u)"
 def waves(x, modes):
     """Real waves with fixed amplitudes and phases, as one channel."""
     return sum(a * np.cos(2 * np.pi * k * x / LENGTH + p) for k, a, p in modes)[None]
+
+
+def ring(length):
+    """A periodic axis, as numerics are chosen for it."""
+    return {"domain": Domain.box((length,)), "layout": ("left",)}
 
 
 def at(points):
@@ -319,7 +325,7 @@ def test_coarse_numerics_keep_every_mode_and_few_steps():
     seen = CoarseTrajectories(data, points=(COARSE,), stride=4)
     before, after = seen.window(0, 0, 6), seen.window(0, 1, 6)
     equation = parse_equation(EQUATION, dims=1)
-    tuned = choose_coarse(equation, {}, Pairs(before, after), lengths=(LENGTH,), dt=seen.dt)
+    tuned = choose_coarse(equation, {}, Pairs(before, after), **ring(LENGTH), dt=seen.dt)
     assert tuned.band == (7,)
     assert tuned.numerics.jets == "spectral"
     assert tuned.numerics.substeps <= 4
@@ -336,9 +342,7 @@ def test_coarse_numerics_take_each_state_at_its_own_time():
     data = ArrayTrajectories(frames, Grid((32,), (2 * np.pi,)), dt=0.1, fields=("u",), times=t)
     seen = CoarseTrajectories(data, points=(16,), stride=2)
     equation = parse_equation("dt(u) = cos(t)*(1 + cos(x))", dims=1)
-    tuned = choose_coarse(
-        equation, {}, Pairs.spread_over(seen, 8), lengths=(2 * np.pi,), dt=seen.dt
-    )
+    tuned = choose_coarse(equation, {}, Pairs.spread_over(seen, 8), **ring(2 * np.pi), dt=seen.dt)
     # RK4 over 0.2 leaves 0.2^5 / 2880 of the forcing; float32 leaves 1e-7 of the state.
     assert tuned.time_error < 1e-5
 

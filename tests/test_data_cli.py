@@ -3,15 +3,23 @@
 import json
 import runpy
 from pathlib import Path
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
 
-from splatop import __version__
+from splatop import SplatopError, __version__
 from splatop.benchmarks import BENCHMARKS
+from splatop.cli.reading import open_data, open_for
 from splatop.data import ArrayTrajectories, generate, in_memory, open_trajectories, summarize
+from splatop.equation import domain_from_text
 from splatop.grid import Grid
 from test_data_files import states
+
+READING = (
+    *("axes", "fields", "lengths", "origin", "dt", "t0", "inputs", "boundary", "sampling"),
+    *("shape", "mask"),
+)
 
 
 def test_what_a_file_holds_is_shown_as_it_is(splatop, tmp_path):
@@ -19,6 +27,23 @@ def test_what_a_file_holds_is_shown_as_it_is(splatop, tmp_path):
     code, out, err = splatop("inspect", tmp_path / "passwd")
     assert (code, out) == (1, "")
     assert "it begins with b'[red]:x:'" in err
+
+
+def test_edges_that_a_file_does_not_state_are_those_of_the_model(tmp_path):
+    x, t = np.linspace(0, 1, 33), 0.1 * np.arange(4)
+    np.savez(tmp_path / "a.npz", x=x, t=t, u=np.stack([np.cos(np.pi * x) * (1 - k) for k in t]))
+    reading = {**dict.fromkeys(READING), "drop_end": False, "resample": False, "periodic": False}
+    with pytest.raises(SplatopError, match="expected edges"):
+        open_data(tmp_path / "a.npz", reading)
+    for text, obeyed in (("x: dn(u) = 0", True), ("x: u = 0", False)):
+        domain = domain_from_text(text, lengths=(1.0,), fields=("u",))
+        spec = SimpleNamespace(domain=domain, fields=("u",))
+        if obeyed:
+            with open_for(spec, tmp_path / "a.npz", reading) as data:
+                assert data.domain == domain
+        else:
+            with pytest.raises(SplatopError, match="obey their boundary"):
+                open_for(spec, tmp_path / "a.npz", reading)
 
 
 def test_the_module_is_the_command(monkeypatch, capsys):

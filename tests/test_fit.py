@@ -13,6 +13,7 @@ import splatop
 from splatop.errors import SplatopError
 from splatop.evaluate.results import measured_on
 from splatop.training import Problem, preset
+from study_problems import PROBLEMS, draw
 
 V, D = 0.7, 0.02
 LENGTH, POINTS, DT = 2.0, 32, 0.05
@@ -227,6 +228,30 @@ def test_numerics_are_chosen_from_all_of_the_training_data(name, tmp_path):
     assert any(np.array_equal(frame, sharp) for frame in frames)
     # Of what is held out, nothing.
     assert not any(np.array_equal(frame, array[0, -1]) for frame in frames)
+    # Coefficients too are identified from all frames: the first ones often tell least.
+    assert loaded.observed(0).frames == 48
+
+
+@pytest.mark.slow
+def test_smoke_is_as_accurate_as_fast_on_fields_that_steepen():
+    """Burgers' equation from a smooth start: the first 20 steps, which `smoke` trains on, need half
+    of the band that the fronts of the later ones do. Both see all of the training frames."""
+    problem = replace(PROBLEMS["burgers"], points=(128,), frames=61)
+    data = draw(problem, 0)[None].astype(np.float32)
+    told = {"dt": problem.dt, "lengths": problem.lengths, "coefficients": problem.true}
+    found = {
+        name: splatop.fit(data, problem.text, preset=name, settings={"model": "physics"}, **told)
+        for name in ("smoke", "fast")
+    }
+    assert found["smoke"].model.spec.numerics == found["fast"].model.spec.numerics
+    # A band that holds all but 1e-5 of the amplitude, and a dozen frames at 2e-6 each.
+    assert found["smoke"].model.record["measured"]["with_operator"] < 5e-5
+
+
+def test_what_was_identified_without_trust_is_summed_up_so():
+    found = quick_fit(waves(2), "dt(u) = -v*dx(u)", **BOX, settings={"model": "physics"})
+    assert found.summary.startswith("not trusted")
+    assert any("unexplained" in text for text in found.model.record["doubts"])
 
 
 # --- xarray ------------------------------------------------------------------------------------

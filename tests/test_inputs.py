@@ -160,3 +160,35 @@ def test_inputs_are_checked():
         with_inputs(driven(), ("g",))
     with pytest.raises(SplatopError, match="not all of them"):
         with_inputs(driven(), ("u", "f"))
+
+
+def test_coefficients_beside_inputs_in_a_window_of_a_flow():
+    """Vortices that a wind carries and viscosity wears out, exactly, in a window whose edges are
+    open; the pressure is given, as in `cylinder_nektar_wake.mat`."""
+    nu, k, wind = 0.01, 1.5, 0.8
+    grid = Grid((32, 24), (4.0, 2.0), (1.0, -1.0), layout=("ends", "ends"))
+    x, y = grid.coordinates()
+    frames = []
+    for t in 0.1 * np.arange(16):
+        size, a, b = 0.4 * np.exp(-2 * nu * k**2 * t), k * (x - wind * t), k * y + 0.3
+        u, v = wind + size * np.cos(a) * np.sin(b), -size * np.sin(a) * np.cos(b)
+        frames.append([u, v, -(size**2) / 4 * (np.cos(2 * a) + np.cos(2 * b))])
+    whole = ArrayTrajectories(
+        np.array(frames, np.float32)[None], grid, dt=0.1, fields=("u", "v", "p")
+    )
+    text = "all: free"
+    whole.domain = domain_from_text(
+        text, lengths=grid.lengths, origin=grid.origin, fields=("u", "v", "p")
+    )
+    data = with_inputs(whole, ("p",))
+    equation = parse_equation(
+        "dt(u) = -c*(u*dx(u) + v*dy(u)) - dx(p) + nu*lap(u);"
+        "dt(v) = -c*(u*dx(v) + v*dy(v)) - dy(p) + nu*lap(v)",
+        dims=2,
+        inputs=("p",),
+    )
+    (found,) = identify_trajectories(equation, None, data)
+    assert found.trusted
+    # Single precision of the frames, and what the Gaussians leave of the waves: 1e-3 of lap(u).
+    assert found.estimates["c"] == pytest.approx(1, abs=1e-3)
+    assert found.estimates["nu"] == pytest.approx(nu, rel=0.01)

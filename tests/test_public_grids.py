@@ -144,6 +144,46 @@ def test_vectors_scalars_and_forces_of_plain_hdf5(tmp_path):
         assert np.allclose(data.signals(0)["force_y"].values, v[0], atol=1e-6)
 
 
+def test_datasets_in_groups_with_their_coordinates(tmp_path):
+    """As PDEArena stores them: all in one group, coordinates and numbers for each trajectory."""
+    u, v = moving(RING, RING), moving(RING, RING, 0.3)
+    with h5py.File(tmp_path / "a.h5", "w") as file:
+        group = file.create_group("train")
+        group["u"], group["vx"] = np.stack([u, v, u]), np.stack([v, u, v])
+        group["t"], group["dt"] = np.tile(2 + 0.1 * np.arange(T), (3, 1)), np.full(3, 0.1)
+        group["x"], group["y"] = np.tile(RING, (3, 1)), np.tile(RING, (3, 1))
+        group["buo_y"] = np.array([0.1, 0.2, 0.3])
+    with pytest.raises(SplatopError, match=r"u \(3, 5, 24, 24\).*--axes btxy"):
+        open_trajectories(tmp_path / "a.h5")
+    with open_trajectories(tmp_path / "a.h5", axes="btxy") as data:
+        assert data.fields == ("u", "vx")
+        assert data.grid.lengths == pytest.approx((1, 1))
+        assert data.times == pytest.approx(2 + 0.1 * np.arange(T))
+        assert data.coefficients["buo_y"] == pytest.approx([0.1, 0.2, 0.3])
+        assert np.allclose(data.window(1, 0, T)[:, 0], v, atol=1e-6)
+    with h5py.File(tmp_path / "b.h5", "w") as file:
+        file["results/temperature"], file["results/time"] = u[:, :20], 0.1 * np.arange(T)
+        file["mesh/x"], file["mesh/y"] = RING[:20], 3 * RING
+        file["other/note"] = "by hand"
+    with open_trajectories(
+        tmp_path / "b.h5", boundary="x: free; y: periodic", sampling="ends"
+    ) as data:
+        assert data.fields == ("temperature",)
+        assert data.grid.lengths[1] == pytest.approx(3)
+
+
+def test_inputs_need_not_be_named_as_fields_too(tmp_path):
+    u, v = moving(RING, RING), moving(RING, RING, 0.3)
+    np.savez(tmp_path / "a.npz", u=u, f=v, g=u, x=RING, y=2 * RING, t=0.1 * np.arange(T))
+    for fields in (["u"], ["u", "f"]):
+        how = {"axes": "txy", "fields": fields, "inputs": ["f"]}
+        with open_trajectories(tmp_path / "a.npz", **how) as data:
+            assert data.fields == ("u",)
+            assert data.inputs == ("f",)
+    with pytest.raises(SplatopError, match="'h'"):
+        open_trajectories(tmp_path / "a.npz", axes="txy", fields=["u"], inputs=["h"])
+
+
 def climate(path, *, land=False, level=False):
     lat, lon = np.linspace(40, -32, 24), 15.0 * np.arange(24)
     u = np.swapaxes(moving(RING, RING), 1, 2) + lat[:, None] / 10  # (T, lat, lon)

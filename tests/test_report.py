@@ -41,9 +41,9 @@ from splatop.report.learned import compare_with_dropped
 from splatop.report.markup import embedded_json, tag
 from splatop.report.mathml import mathml
 from splatop.report.packing import pack_bytes, quantise_field, quantise_signed
-from splatop.report.playback import Playback, Rollout, play
+from splatop.report.playback import Playback, PlayedRollout, play
 from splatop.report.sections import Charts, error_section
-from splatop.report.ticks import Axis, fitted_scale
+from splatop.report.ticks import ChartAxis, fitted_scale
 from splatop.report.words import verdict
 from splatop.surrogate import Surrogate
 
@@ -232,14 +232,14 @@ def test_a_formula_reads_as_the_equation():
 
 
 def test_a_log_axis_puts_decades_at_equal_distances():
-    scale = fitted_scale(Axis("", log=True, low=1e-4, high=1e0), [], 400.0, 0.0, tight=False)
+    scale = fitted_scale(ChartAxis("", log=True, low=1e-4, high=1e0), [], 400.0, 0.0, tight=False)
     assert [scale(10.0**p) for p in (-4, -3, -2, -1, 0)] == pytest.approx([400, 300, 200, 100, 0])
     assert [label for _, label in scale.ticks] == ["10⁻⁴", "10⁻³", "10⁻²", "10⁻¹", "10⁰"]
 
 
 def test_a_chart_breaks_the_line_where_there_is_no_value():
     lines = [Line("a", [1, 2, 3, 4], [1.0, None, 10.0, 100.0], "s0")]
-    drawn = chart(lines, x=Axis("x"), y=Axis("y", log=True), title="t")
+    drawn = chart(lines, x=ChartAxis("x"), y=ChartAxis("y", log=True), title="t")
     path = re.search(r'class="curve s0" d="([^"]*)"', drawn.svg)
     assert path
     assert re.sub("[^ML]", "", path[1]) == "MML"
@@ -343,7 +343,7 @@ def test_identified_coefficients_stand_beside_the_truth(surrogate_run):
     }
     held = replace(held, metrics=replace(held.metrics, coefficients=found))
     frames = np.zeros((1, 2, 4, 4), np.float32)
-    rollout = Rollout(held.label, frames, (), {"D": 3.0e-6}, {"D": (2.9e-6, 3.1e-6)})
+    rollout = PlayedRollout(held.label, frames, (), {"D": 3.0e-6}, {"D": (2.9e-6, 3.1e-6)})
     playback = Playback(
         "test", 1, Grid((4, 4), (1.0, 1.0)), 1.0, ("a", "b"), (0,), frames, {}, (rollout,)
     )

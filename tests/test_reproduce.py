@@ -23,7 +23,7 @@ from splatop.numerics import Numerics
 from splatop.reproduce import workshop
 from splatop.reproduce.catalogue import GROUPS, ITEMS, UNKNOWN, matched, select, tenfold
 from splatop.reproduce.encoding import Encoding, encode_frame
-from splatop.reproduce.frames import Frames, rollout_frames
+from splatop.reproduce.frames import RolloutFrames, rollout_frames
 from splatop.reproduce.making import reproduce
 from splatop.reproduce.snapshots import snapshot_figure
 from splatop.reproduce.style import RC, styled_in_order
@@ -141,7 +141,7 @@ def all_runs() -> list[PlannedRun]:
     return chosen
 
 
-def frames_of(run: PlannedRun, steps: list[int]) -> Frames:
+def frames_of(run: PlannedRun, steps: list[int]) -> RolloutFrames:
     benchmark = get_benchmark(run.benchmark)
     points = SMOKE[benchmark.dims].points
     x = np.sin(2 * np.pi * (np.arange(points) / points + 0.01 * len(run.folder)))
@@ -151,7 +151,7 @@ def frames_of(run: PlannedRun, steps: list[int]) -> Frames:
     lost = states.copy()
     if run.kind == "unet":
         lost[-1] = np.nan
-    return Frames(
+    return RolloutFrames(
         tuple(steps), lost, states, run.name, run.kind, run.benchmark, benchmark.lengths, 1.0
     )
 
@@ -341,14 +341,14 @@ def test_frames_are_those_of_the_rollout_and_survive_the_file(tmp_path):
     # The same operations, compiled for other lengths: rounding may differ.
     np.testing.assert_allclose(found.prediction[1:], np.asarray(states)[[0, 3]], atol=1e-5)
     np.testing.assert_array_equal(found.reference, data.window(1, 0, 5)[[0, 1, 4]])
-    again = Frames.load(found.save(tmp_path / "frames.npz"))
+    again = RolloutFrames.load(found.save(tmp_path / "frames.npz"))
     np.testing.assert_array_equal(again.prediction, found.prediction)
     assert (again.steps, again.name, again.benchmark) == ((0, 1, 4), "Physics", "advection2d")
     with pytest.raises(SplatopError, match="expected steps from 0 to 4"):
         rollout_frames(model, data, steps=[5])
     (tmp_path / "broken.npz").write_bytes(b"broken")
     with pytest.raises(SplatopError, match="expected frames of a rollout"):
-        Frames.load(tmp_path / "broken.npz")
+        RolloutFrames.load(tmp_path / "broken.npz")
     with pytest.raises(SplatopError, match="same benchmark and steps"):
         snapshot_figure([found, replace(found, steps=(0, 1, 3))])
 

@@ -99,3 +99,18 @@ def test_lengths_of_coordinates_lose_a_cell(tmp_path):
     data.to_netcdf(tmp_path / "b.nc")
     with pytest.raises(SplatopError, match="--drop-end"):
         open_trajectories(tmp_path / "b.nc")
+
+
+def test_a_kink_at_an_end_that_is_there_twice(tmp_path):
+    """x² cos(πx) on a period from -1 to 1 has a kink where it closes, as a well-known file of
+    Allen-Cahn's equation has: the field is rough there with and without the last point."""
+    x = np.linspace(-1, 1, POINTS + 1)
+    u = x**2 * np.cos(np.pi * x) * np.exp(-TIMES)
+    np.savez(tmp_path / "a.npz", x=x, t=TIMES[:, 0], u=u)
+    with pytest.raises(
+        SplatopError, match=r"first and last points are equal.*-1 and 1.*--drop-end"
+    ):
+        open_trajectories(tmp_path / "a.npz")
+    with open_trajectories(tmp_path / "a.npz", drop_end=True) as held:
+        assert held.grid.points == (POINTS,)
+        assert held.grid.lengths == pytest.approx((2.0,))

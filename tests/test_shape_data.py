@@ -140,6 +140,37 @@ def test_a_masked_grid_by_shape_by_nan_and_by_a_variable(tmp_path):
             assert shape.area == pytest.approx(exact, rel=0.06)  # a third of a cell of 10, twice
 
 
+def test_nan_that_come_and_go_are_no_shape(tmp_path):
+    rng = np.random.default_rng(0)
+    frames = rng.normal(size=(8, 12, 12))
+    frames[:, 0, 0] = np.nan
+    frames[5, 4:7, 3] = np.nan
+    np.savez(tmp_path / "a.npz", u=frames)
+    how = {"axes": "txy", "lengths": 1.0, "dt": 0.1, "boundary": "all: u = 0"}
+    for told in ({"mask": "nan"}, {"shape": "box - disk(0, 0, 0.1)"}):
+        with pytest.raises(SplatopError, match=r"3 others at step 5.*reconstruct or assimilate"):
+            open_trajectories(tmp_path / "a.npz", **how, **told)
+
+
+def test_slopes_around_a_hole_that_few_points_see_are_not_called_broken(tmp_path):
+    """A field that flows around a small hole: 300 points do not show its slopes there."""
+    rng = np.random.default_rng(0)
+    places = rng.random((400, 2)) * [2.0, 1.0]
+    x, y = (places - [0.6, 0.5]).T
+    places = places[x**2 + y**2 > 0.15**2][:300]
+    x, y = (places - [0.6, 0.5]).T
+    flow = x * (1 + 0.0225 / (x**2 + y**2))  # a potential: no slope across the hole's edge
+    frames = np.stack([np.sin(6 * flow + k) for k in range(3)])
+    write_npz(tmp_path / "a.npz", places, 0.1 * np.arange(3), frames)
+    how = {"shape": "box(0, 0, 2, 1) - disk(0.6, 0.5, 0.15)"}
+    with open_trajectories(
+        tmp_path / "a.npz", **how, boundary="outer: free; disk1: dn(u) = 0"
+    ) as data:
+        assert data.domain.shape is not None
+    with pytest.raises(SplatopError, match="'u = 2' at disk1 does not hold"):
+        open_trajectories(tmp_path / "a.npz", **how, boundary="outer: free; disk1: u = 2")
+
+
 def test_points_outside_and_edges_unsaid_are_refused(cloud, tmp_path):
     write_npz(tmp_path / "a.npz", *cloud)
 
@@ -170,7 +201,7 @@ def test_a_table_with_holes_is_refused_with_the_place(cloud, tmp_path):
         SplatopError, match=r"got none at t = .*, x = .*1 of 2000 rows.*points must stay"
     ):
         open_trajectories(path, **COLD)
-    table.rename(columns={"x": "lon"}).to_csv(path, index=False)
+    table.rename(columns={"x": "where"}).to_csv(path, index=False)
     with pytest.raises(SplatopError, match=r"expected columns t, x.*no x"):
         open_trajectories(path, **COLD)
     path.write_text("t,x,y,u\n0,0.5,0.5,hot\n")

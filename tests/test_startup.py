@@ -212,3 +212,11 @@ def test_the_second_start_finds_what_the_first_compiled(tmp_path):
     )
     assert "Persistent compilation cache hit" in shown
     assert {first, kept} <= set(shown.split())
+
+
+def test_help_lists_every_command_once_under_a_heading():
+    from splatop.cli.app import COMMANDS, app
+
+    listed = [name for names in COMMANDS.values() for name in names]
+    registered = [c.name or c.callback.__name__ for c in app.registered_commands]
+    assert sorted(listed) == sorted(registered)

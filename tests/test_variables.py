@@ -44,6 +44,13 @@ def test_axes_are_told_by_the_lengths_of_coordinates(tmp_path, save, transposed)
         np.testing.assert_allclose(data.window(0, 0, 21)[:, 0], u, rtol=1e-6, atol=1e-7)
 
 
+@pytest.mark.parametrize(("x", "t"), [("x_points", "t_points"), ("x-coordinate", "T_grid")])
+def test_names_of_coordinates(tmp_path, x, t):
+    path = _savez(tmp_path / "a.npz", **{x: X, t: T, "data_set": _heat(X, T).T})
+    with open_trajectories(path, boundary="x: data_set = 0") as data:
+        assert (data.frames, data.grid.points, data.grid.lengths) == (21, (33,), (2.0,))
+
+
 def test_equal_lengths_are_asked_for_unless_meshes_tell(tmp_path):
     t = np.linspace(0, 1, 33)
     u = _heat(X, t)
@@ -112,7 +119,7 @@ def test_noise_that_hides_the_ends_is_asked_about_where_both_are_points(tmp_path
     # Steps near the ends are about 0.1 of the field with 33 points: noise of 20 % hides them.
     noise = 0.2 * np.random.default_rng(0).standard_normal((21, 33))
     path = _savez(tmp_path / "a.npz", t=T, x=X, u=_odd(T) + noise)
-    with pytest.raises(SplatopError, match="noise hides whether x closes"):
+    with pytest.raises(SplatopError, match="along x noise hides whether it closes"):
         open_trajectories(path)
     around = _savez(tmp_path / "b.npz", t=T, x=X[:-1], u=(_odd(T) + noise)[:, :-1])
     with open_trajectories(around) as data:

@@ -13,6 +13,7 @@ _BURGERS = {
     "burgers_moving": "5 %, 1 %, sensors that move",
     "burgers_missing": "5 %, 1 %, half of the reports missing",
     "burgers_later": "5 %, 1 %, from frame 20 on",
+    "burgers_160": "as the first row, the same number of sensors, 160² points",
 }
 
 
@@ -33,8 +34,8 @@ def _burgers(draws: dict[str, list]) -> str:
         "brackets; the share of truth within two standard deviations):",
         "",
         "| sensors, noise | draws | state | forecast, 50 frames | covered: window, forecast | "
-        "2J/n | trusted |",
-        "|---|---|---|---|---|---|---|",
+        "2J/n | trusted | processor, s |",
+        "|---|---|---|---|---|---|---|---|",
     ]
     for name, words in _BURGERS.items():
         if name not in draws:
@@ -43,17 +44,22 @@ def _burgers(draws: dict[str, list]) -> str:
         rows.append(
             f"| {words} | {len(own)} | {_both(own, 'state')} | {_both(own, 'forecast')} | "
             f"{_percent(own, 'covered')}, {_percent(own, 'covered_forecast')} | "
-            f"{np.median([d['ratio'] for d in own]):.2f} | {sum(d['trusted'] for d in own)} |"
+            f"{np.median([d['ratio'] for d in own]):.2f} | {sum(d['trusted'] for d in own)} | "
+            f"{_both(own, 'seconds')} |"
         )
-    peers = [d for d in draws.get("burgers", []) if "splines" in d]
+    peers = draws.get("interpolation", [])
     for key, words in (("splines", "thin-plate splines"), ("gaussian_process", "Gaussian process")):
-        held = [d[key] for d in peers if key in d]
+        held = [d[key] for d in peers]
         if held:
             rows.append(
                 f"| the first row by {words}, last frame alone | {len(held)} | "
-                f"{_both(held, 'state')} | {_both(held, 'forecast')} | | | |"
+                f"{_both(held, 'state')} | {_both(held, 'forecast')} | | | | |"
             )
-    return "\n".join(rows) if len(rows) > 4 else ""
+    if len(rows) == 4:
+        return ""
+    most = [d["gigabytes"] for name in _BURGERS for d in draws.get(name, [])]
+    rows += ["", f"The process that measured these rows held {max(most):.2g} GB at most."]
+    return "\n".join(rows)
 
 
 def _transport(draws: dict[str, list]) -> str:
@@ -86,16 +92,23 @@ def _ks(draws: dict[str, list]) -> str:
     every = [w for d in own for w in d["windows"]]
     good = [w for w in every if w["trusted"]]
     ends = [w["end"] for w in good]
+    seconds = np.median([d["seconds"] / len(d["windows"]) for d in own])
+    lost = (
+        f"{len(every) - len(good)} of {len(every)} windows end in a wrong minimum and are not trusted "
+        f"(error up to {max(w['end'] for w in every):.2g} of the attractor's standard deviation); in "
+        "the others"
+        if len(good) < len(every)
+        else f"all {len(every)} windows are trusted;"
+    )
     return (
         f"**Kuramoto-Sivashinsky**, 12 sensors on a box of 60, 1 % noise, windows of 40 frames of 0.2 "
-        f"for 400 frames, data by exponax (converged steps), {_draws(own)}: {len(every) - len(good)} "
-        f"of {len(every)} windows end in a wrong minimum and are not trusted (error up to "
-        f"{max(w['end'] for w in every):.2g} of the attractor's standard deviation); in the others the "
-        f"error at the end is {np.median(ends):.2g} (median; worst {max(ends):.2g}), and "
+        f"for 400 frames, data by exponax (converged steps), {_draws(own)}: {lost} the error at the "
+        f"end, over the attractor's standard deviation, is {np.median(ends):.2g} (median; worst {max(ends):.2g}), and "
         f"{100 * np.mean([w['covered'] for w in good]):.0f} % of the truth there and "
         f"{100 * np.mean([w['covered_all'] for w in good]):.0f} % over the whole window lie within two "
         f"standard deviations; the free run from the first window ends at "
-        f"{np.median([d['free_run'] for d in own]):.2g}."
+        f"{np.median([d['free_run'] for d in own]):.2g}. A window takes {seconds:.1f} s of the "
+        "processor."
     )
 
 

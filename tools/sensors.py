@@ -1,13 +1,16 @@
 """The state from sensors, measured: draws into results/sensors, one by one; the tables in the docs.
 
-python tools/sensors.py study [CASE ...] [--draws 10]   # adds the draws that a case does not have
-python tools/sensors.py tables                          # docs/sensors.md from these
+python tools/sensors.py study [CASE ...] [--draws 10] [--minutes 60]   # adds draws, case by case
+python tools/sensors.py tables                                        # docs/sensors.md from these
 
-A draw is a trajectory, places and noise of its own. A study that was stopped goes on where it was.
+A draw is a trajectory, places and noise of its own. Every case has its first draw before one has
+its second; a study that was stopped goes on where it was. Times are of the processor: what a wall
+clock shows on an idle machine is no more, on a busy one it may be anything.
 """
 
 import argparse
 import json
+import resource
 import time
 from collections.abc import Callable
 from pathlib import Path
@@ -22,6 +25,7 @@ from splatop import Observations, assimilate, place
 from splatop.benchmarks import get_benchmark
 from splatop.cli.compiled import keep_compiled
 from splatop.data import generate
+from splatop.data.atomic import write_whole
 
 ROOT = Path(__file__).parent.parent
 RESULTS = ROOT / "results" / "sensors"
@@ -31,31 +35,38 @@ POINTS, FRAMES, AHEAD = 64, 10, 50
 KS = "dt(u) = -u*dx(u) - d2x(u) - d4x(u)"
 
 
-def burgers(
-    draw: int, *, share=0.05, noise=0.01, moving=False, missing=0.0, later=0, baselines=False
-) -> dict[str, Any]:
+def burgers(draw: int, *, noise=0.01, points=POINTS, **how: Any) -> dict[str, Any]:
     """2D Burgers on 64² from a share of the points over eleven frames."""
-    benchmark = get_benchmark("burgers2d").with_points(POINTS)
+    truth, obs = _burgers_reports(draw, noise=noise, points=points, **how)
+    began = time.process_time()
+    found = assimilate(obs, "burgers2d", points=points)
+    return _scores(found, truth, time.process_time() - began)
+
+
+def interpolation(draw: int) -> dict[str, Any]:
+    """What interpolation of the last frame's reports gives, for the same draws of Burgers."""
+    truth, obs = _burgers_reports(draw)
+    model, result = splatop.load("burgers2d"), {}
+    for name, interpolate in (("splines", _splines), ("gaussian_process", _gaussian_process)):
+        now = interpolate(obs, ("u_x", "u_y"))
+        later_on = np.asarray(model.rollout(now.astype(np.float32), steps=AHEAD))[-1]
+        result[name] = {
+            "state": _relative(now, truth[FRAMES]),
+            "forecast": _relative(later_on, truth[FRAMES + AHEAD]),
+        }
+    return result
+
+
+def _burgers_reports(
+    draw: int, *, share=0.05, noise=0.01, moving=False, missing=0.0, later=0, points=POINTS
+) -> tuple[np.ndarray, Observations]:
+    benchmark = get_benchmark("burgers2d").with_points(points)
     truth = _test(benchmark, draw, later + FRAMES + AHEAD)[later:]
     rng = np.random.default_rng(draw)
-    count = round(share * POINTS**2)
-    where = rng.permutation(POINTS**2)[:count]
-    at = np.stack([where // POINTS, where % POINTS], axis=1) / POINTS
-    obs = _reports(truth, at, noise, rng, moving=moving, missing=missing, fields=benchmark.fields)
-    began = time.perf_counter()
-    found = assimilate(obs, "burgers2d", points=POINTS)
-    seconds = time.perf_counter() - began
-    result = _scores(found, truth, seconds)
-    if baselines:
-        model = splatop.load("burgers2d")
-        for name, interpolate in (("splines", _splines), ("gaussian_process", _gaussian_process)):
-            now = interpolate(at, obs, benchmark.fields)
-            later_on = np.asarray(model.rollout(now.astype(np.float32), steps=AHEAD))[-1]
-            result[name] = {
-                "state": _relative(now, truth[FRAMES]),
-                "forecast": _relative(later_on, truth[FRAMES + AHEAD]),
-            }
-    return result
+    where = rng.permutation(points**2)[: round(share * POINTS**2)]
+    at = np.stack([where // points, where % points], axis=1) / points
+    fields = benchmark.fields
+    return truth, _reports(truth, at, noise, rng, moving=moving, missing=missing, fields=fields)
 
 
 def transport(draw: int) -> dict[str, Any]:
@@ -65,7 +76,7 @@ def transport(draw: int) -> dict[str, Any]:
     rng = np.random.default_rng(draw)
     at = rng.uniform(size=(round(0.03 * POINTS**2), 2))
     obs = _reports(truth, at, 0.01, rng, fields=benchmark.fields)
-    began = time.perf_counter()
+    began = time.process_time()
     start = {n: v * np.exp(0.4 * rng.normal()) for n, v in benchmark.coefficients.items()}
     found = assimilate(
         obs,
@@ -75,7 +86,7 @@ def transport(draw: int) -> dict[str, Any]:
         points=POINTS,
         dt=benchmark.dt,
     )
-    result = _scores(found, truth, time.perf_counter() - began)
+    result = _scores(found, truth, time.process_time() - began)
     for name, true in benchmark.coefficients.items():
         one = found.estimates[name]
         result[name] = {
@@ -112,9 +123,9 @@ def kuramoto_sivashinsky(draw: int) -> dict[str, Any]:
         values.ravel() + sigma * rng.normal(size=values.size),
         sigma=sigma,
     )
-    began = time.perf_counter()
+    began = time.process_time()
     found = assimilate(obs, KS, lengths=length, points=points, dt=dt, window=40, prior="climate")
-    seconds = time.perf_counter() - began
+    seconds = time.process_time() - began
     windows, one = [], found
     while one is not None:
         frame = round(one.end / dt)
@@ -154,9 +165,9 @@ def reaction_diffusion(draw: int) -> dict[str, Any]:
     along = np.asarray(benchmark.grid.coordinates()[0]).ravel()
     at = np.stack([along[where // POINTS], along[where % POINTS]], axis=1)
     obs = _reports(truth, at, 0.01, rng, fields=benchmark.fields, dt=benchmark.dt, at=where)
-    began = time.perf_counter()
+    began = time.process_time()
     found = assimilate(obs, "reaction_diffusion2d", points=POINTS)
-    return _scores(found, truth, time.perf_counter() - began)
+    return _scores(found, truth, time.process_time() - began)
 
 
 def cylinder(draw: int) -> dict[str, Any]:
@@ -169,9 +180,9 @@ def cylinder(draw: int) -> dict[str, Any]:
     obs = _reports(
         truth, places[where], 0.01, rng, fields=benchmark.fields, dt=benchmark.dt, at=where
     )
-    began = time.perf_counter()
+    began = time.process_time()
     found = assimilate(obs, "tracer_cylinder", points=48)
-    seconds = time.perf_counter() - began
+    seconds = time.process_time() - began
     scores = {}
     for name, frame in (("first", 0), ("state", FRAMES), ("forecast", 2 * FRAMES)):
         value, std = found.at(places, frame * benchmark.dt)
@@ -219,7 +230,7 @@ def placement(draw: int) -> dict[str, Any]:
 
 
 CASES: dict[str, Callable[[int], dict[str, Any]]] = {
-    "burgers": lambda draw: burgers(draw, baselines=True),
+    "burgers": burgers,
     "kuramoto_sivashinsky": kuramoto_sivashinsky,
     "transport": transport,
     "burgers_noise_5": lambda draw: burgers(draw, noise=0.05),
@@ -230,6 +241,8 @@ CASES: dict[str, Callable[[int], dict[str, Any]]] = {
     "cylinder": cylinder,
     "placement": placement,
     "burgers_later": lambda draw: burgers(draw, later=20),
+    "interpolation": interpolation,
+    "burgers_160": lambda draw: burgers(draw, points=160),
 }
 
 
@@ -257,16 +270,17 @@ def _reports(
     drift = 0.02 * rng.normal(size=places.shape) if moving else 0 * places
     for frame in range(FRAMES + 1):
         where = (places + frame * drift) % 1.0 if moving else places
+        # As many in each frame and draw, so that all draws share compiled programs.
+        kept = np.sort(rng.permutation(len(where))[round(missing * len(where)) :])
         for channel, name in enumerate(fields):
             u = truth[frame, channel]
             value = u.ravel()[at] if at is not None else _waves(u, where)
             sigma = noise * truth[: FRAMES + 1, channel].std()
-            kept = rng.uniform(size=len(where)) >= missing
             measured = value + sigma * rng.normal(size=len(where))
             names = np.array([f"s{i}" for i in range(len(where))])
             parts.append(
                 Observations(
-                    np.full(int(kept.sum()), frame * dt),
+                    np.full(len(kept), frame * dt),
                     where[kept],
                     name,
                     measured[kept],
@@ -295,12 +309,12 @@ def _trigonometric(u: np.ndarray, x: np.ndarray, length: float) -> np.ndarray:
     return (modes[..., : n // 2] @ waves).real
 
 
-def _splines(at: np.ndarray, obs: Observations, fields: tuple[str, ...]) -> np.ndarray:
+def _splines(obs: Observations, fields: tuple[str, ...]) -> np.ndarray:
     """Thin-plate splines through the last frame's reports, on nine copies of the box."""
     return _interpolated(obs, fields, lambda x, v: RBFInterpolator(x, v, neighbors=100), margin=0.3)
 
 
-def _gaussian_process(at: np.ndarray, obs: Observations, fields: tuple[str, ...]) -> np.ndarray:
+def _gaussian_process(obs: Observations, fields: tuple[str, ...]) -> np.ndarray:
     """scikit-learn's Gaussian process with a fitted length and noise."""
     from sklearn.gaussian_process import GaussianProcessRegressor
     from sklearn.gaussian_process.kernels import RBF, WhiteKernel
@@ -347,6 +361,7 @@ def _scores(found, truth: np.ndarray, seconds: float) -> dict[str, Any]:
         "unknowns": found.forward.unknowns.size,
         "reports": len(found.observations),
         "seconds": seconds,
+        "gigabytes": resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 2**20,
     }
 
 
@@ -354,18 +369,21 @@ def _relative(a: np.ndarray, b: np.ndarray) -> float:
     return float(np.linalg.norm(a - b) / np.linalg.norm(b))
 
 
-def study(names: list[str], draws: int) -> None:
+def study(names: list[str], draws: int, minutes: float) -> None:
     keep_compiled()
     RESULTS.mkdir(parents=True, exist_ok=True)
-    for name in names:
-        path = RESULTS / f"{name}.json"
-        held = json.loads(path.read_text()) if path.exists() else {"draws": {}}
-        for draw in range(draws):
+    began = time.monotonic()
+    for draw in range(draws):
+        for name in names:
+            path = RESULTS / f"{name}.json"
+            held = json.loads(path.read_text()) if path.exists() else {"draws": {}}
             if str(draw) in held["draws"]:
                 continue
+            if time.monotonic() - began > 60 * minutes:
+                return
             result = CASES[name](draw)
             held["draws"][str(draw)] = result
-            path.write_text(json.dumps(held, indent=1) + "\n")
+            write_whole(path, (json.dumps(held, indent=1) + "\n").encode())
             short = {k: v for k, v in result.items() if isinstance(v, float | bool)}
             print(name, draw, short, flush=True)
 
@@ -378,10 +396,11 @@ def main() -> None:
     run = commands.add_parser("study")
     run.add_argument("cases", nargs="*", choices=[*CASES, []], default=[])
     run.add_argument("--draws", type=int, default=10)
+    run.add_argument("--minutes", type=float, default=1e9, help="begin no draw after these")
     commands.add_parser("tables")
     given = parser.parse_args()
     if given.command == "study":
-        study(given.cases or list(CASES), given.draws)
+        study(given.cases or list(CASES), given.draws, given.minutes)
     else:
         from sensor_tables import write_tables
 

@@ -11,7 +11,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 import scipy.fft
-from jaxtyping import Array, Complex
+from jaxtyping import Array, Complex, Float
 
 from .derivative import Derivative
 from .equation import Equation, Term
@@ -20,7 +20,17 @@ from .equation.expansion import LinearPart, split_linear
 from .exponential import Tables, coupled_tables, etdrk4_step, etdrk4_tables
 from .grid import Grid
 from .jets import Jet
-from .spectral import Field, from_modes, keep_band, pad_modes, to_modes
+from .spectral import (
+    Field,
+    Filter,
+    band_modes,
+    band_values,
+    from_modes,
+    keep_band,
+    pad_modes,
+    resample,
+    to_modes,
+)
 from .stepper import Coefficients, inputs_at, later
 
 # Products of a degree beyond it, and functions of the state, alias from the tail of the spectrum.
@@ -32,7 +42,8 @@ Modes = Complex[Array, "C *K"]
 class Scheme(eqx.Module):
     """The equation split for ETDRK4 on one grid, inside a band of modes: `|k_i| <= band_i`.
 
-    Without a band it is all that the grid holds, except Nyquist modes.
+    Without a band it is all that the grid holds, except Nyquist modes. With a filter, derivatives
+    and tendencies are weighted by it.
     """
 
     linear: tuple[LinearPart, ...] = eqx.field(static=True)
@@ -40,11 +51,18 @@ class Scheme(eqx.Module):
     fields: tuple[str, ...] = eqx.field(static=True)
     grid: Grid = eqx.field(static=True)
     band: tuple[int, ...] = eqx.field(static=True)
+    filter: Filter | None
 
-    def __init__(self, equation: Equation, grid: Grid, band: tuple[int, ...] | None = None):
+    def __init__(
+        self,
+        equation: Equation,
+        grid: Grid,
+        band: tuple[int, ...] | None = None,
+        filter: Filter | None = None,
+    ):
         equation.derivatives(grid.dims)  # refuses an equation written for other dimensions
         self.linear, self.rest = split_linear(equation, grid.dims)
-        self.fields, self.grid = equation.fields, grid
+        self.fields, self.grid, self.filter = equation.fields, grid, filter
         self.band = band or tuple((n - 1) // 2 for n in grid.points)
 
     @property
@@ -80,21 +98,31 @@ class Scheme(eqx.Module):
     def nonlinear(self, modes: Modes, coefficients: Coefficients) -> Modes:
         if not self.rest:
             return jnp.zeros_like(modes)
-        fine, band, channels = self.fine, self.band, len(self.fields)
-        wavenumbers = self.wavenumbers()
+        fine, channels = self.fine, len(self.fields)
         if self.inputs:
             given = inputs_at(coefficients, self.inputs).astype(modes.real.dtype)
-            modes = jnp.concatenate([modes, keep_band(to_modes(given), band)])
-
-        def on_grid(symbol: np.ndarray | float) -> Field:
-            scaled = modes * jnp.asarray(symbol, modes.dtype)
-            return from_modes(pad_modes(scaled, band, fine.points), fine.points)
-
+            modes = jnp.concatenate([modes, keep_band(to_modes(given), self.band)])
         needed = frozenset().union(*(term.derivatives(fine.dims) for term in self.rest))
-        values = {d: on_grid(d.symbol(wavenumbers)) for d in sorted(needed)}
-        jet = Jet(on_grid(1.0), values, fine.lengths)
+        wavenumbers, kept = self.wavenumbers(), self._weights()
+        symbols = [1.0, *(kept * d.symbol(wavenumbers) for d in sorted(needed))]
+        state, *others = band_values(modes, symbols, self.band, fine.points)
+        jet = Jet(state, dict(zip(sorted(needed), others, strict=True)), fine.lengths)
         rate = total(self.rest, jet, coefficients, channels=channels)
-        return keep_band(to_modes(rate), band)
+        return band_modes(rate, kept, self.band)
+
+    def _weights(self) -> np.ndarray | float:
+        """Of derivatives and tendencies, mode by mode."""
+        return 1.0 if self.filter is None else self.filter.weights(self.wavenumbers())
+
+    def enter(self, u: Field) -> Modes:
+        """The modes of the band, of a field on any grid that holds them."""
+        return keep_band(to_modes(_at_most(u, self.fine.points)), self.band)
+
+    def leave(self, modes: Modes, points: tuple[int, ...]) -> Float[Array, "C *N"]:
+        """The field, filtered, on a grid that holds the band."""
+        modes = modes * jnp.asarray(self._weights(), modes.real.dtype)
+        near = tuple(min(pair) for pair in zip(points, self.fine.points, strict=True))
+        return resample(from_modes(pad_modes(modes, self.band, near), near), points)
 
     def advance(
         self,
@@ -121,6 +149,11 @@ class Scheme(eqx.Module):
         """The field with each of its modes times a factor; modes beyond the band are dropped."""
         modes = factors * keep_band(to_modes(u), self.band)
         return from_modes(pad_modes(modes, self.band, self.grid.points), self.grid.points)
+
+
+def _at_most(u: Field, points: tuple[int, ...]) -> Float[Array, "C *M"]:
+    """On no more points than these along each axis."""
+    return resample(u, tuple(min(n, m) for n, m in zip(u.shape[1:], points, strict=True)))
 
 
 def mode_tables(

@@ -39,6 +39,11 @@ class Integrator(eqx.Module):
 
     substeps: eqx.AbstractVar[int]
 
+    @property
+    def exponential(self) -> bool:
+        """Whether it solves the exact part of a `Split`, and looks at nothing else."""
+        return False
+
     @abc.abstractmethod
     def advance(
         self,
@@ -87,6 +92,10 @@ class ETDRK4(Integrator):
     def __check_init__(self):
         if not isinstance(self.substeps, int) or self.substeps < 1:
             raise SplatopError(f"expected at least one substep of ETDRK4, got {self.substeps}")
+
+    @property
+    def exponential(self) -> bool:
+        return True
 
     def advance(self, tendency, u, dt, *, substeps=None, split=None):
         if split is None:

@@ -238,7 +238,9 @@ def _not_converged(difference: float, tolerance: float, *, frame: int, dt: float
 
 def _warn_if_unresolved(frames: list[np.ndarray]) -> None:
     tails, whole = zip(*(_power(frame) for frame in frames), strict=True)
-    share = np.sqrt(max(tails) / max(*whole, 1e-300))
+    # Of a field that is constant, what is left beside the mean is rounding.
+    rounding = max(1e-20 * frame[0].size * float(np.sum(frame**2)) for frame in frames)
+    share = np.sqrt(max(tails) / max(*whole, rounding, 1e-300))
     if share > UNRESOLVED:
         warnings.warn(
             f"the grid of {'x'.join(str(n) for n in frames[0].shape[1:])} points is coarse for "

@@ -58,6 +58,55 @@ def keep_band(modes: Array, band: tuple[int, ...]) -> Array:
     return modes[..., : band[-1] + 1]
 
 
+# A band of so few modes of one axis is transformed by a small matrix, which costs less than
+# transforms that are calls of their own.
+_SMALL_BAND = 64
+
+
+def band_values(
+    modes: Array,
+    symbols: Sequence[np.ndarray | float],
+    band: tuple[int, ...],
+    points: tuple[int, ...],
+) -> Float[Array, "D C *N"]:
+    """Fields on a grid from the modes of a band, each mode multiplied by its factor: one stack of
+    fields for each table of factors."""
+    if len(band) == 1 and band[0] <= _SMALL_BAND:
+        parts = jnp.concatenate([modes.real, modes.imag], axis=-1)
+        matrix = np.concatenate([_synthesis(band[0], points[0], symbol) for symbol in symbols], 1)
+        found = parts @ jnp.asarray(matrix, parts.dtype)
+        return jnp.moveaxis(found.reshape(len(modes), len(symbols), points[0]), 1, 0)
+    scaled = jnp.stack([modes * jnp.asarray(symbol, modes.dtype) for symbol in symbols])
+    return from_modes(pad_modes(scaled, band, points), points)
+
+
+def band_modes(u: Field, weights: np.ndarray | float, band: tuple[int, ...]) -> Array:
+    """The modes of a band, weighted."""
+    if len(band) == 1 and band[0] <= _SMALL_BAND:
+        found = u @ jnp.asarray(_analysis(band[0], u.shape[-1], weights), u.dtype)
+        return jax.lax.complex(*jnp.split(found, 2, axis=-1))
+    modes = keep_band(to_modes(u), band)
+    return modes if isinstance(weights, float) else modes * jnp.asarray(weights, u.dtype)
+
+
+def _synthesis(band: int, points: int, symbol: np.ndarray | float) -> np.ndarray:
+    """From real and imaginary parts of the modes 0..b to values: `(2 (b + 1), N)`."""
+    k = np.arange(band + 1)
+    waves = (
+        symbol
+        * np.where(k, 2.0, 1.0)
+        * np.exp(2j * np.pi * np.outer(np.arange(points), k) / points)
+    )
+    return np.concatenate([np.real(waves), -np.imag(waves)], axis=1).T
+
+
+def _analysis(band: int, points: int, weights: np.ndarray | float) -> np.ndarray:
+    """From values to weighted real and imaginary parts of the modes 0..b: `(N, 2 (b + 1))`."""
+    k = np.arange(band + 1)
+    waves = weights * np.exp(-2j * np.pi * np.outer(np.arange(points), k) / points) / points
+    return np.concatenate([np.real(waves), np.imag(waves)], axis=1)
+
+
 class Filter(eqx.Module):
     """A low-pass filter Π_κ: a weight on each wavenumber (cycles per unit length)."""
 

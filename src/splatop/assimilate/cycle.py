@@ -11,9 +11,9 @@ from ..errors import SplatopError
 from .check import HIGH
 from .observations import Observations, checked
 from .observe import ON_FRAME
-from .prior import alike_means
 from .runs import rolled
 from .solve import analyse
+from .spectra import alike_means
 from .state import Analysis
 from .unknowns import COEFFICIENT_FACTOR, Prior
 from .window import Options, Window

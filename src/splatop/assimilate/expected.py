@@ -19,16 +19,19 @@ from ..stepper import rollout
 from ..walls import random_state
 from .dynamics import Dynamics, without_lift
 from .observations import Observations
-from .prior import Smoothness, draw, evidence, prior_of_samples, smooth_prior
+from .prior import Smoothness, draw, evidence, measure, smooth_prior
+from .spectra import prior_of_samples
 from .unknowns import Prior
 from .window import unknowns_of
 
 # Trajectories that a benchmark's prior is sampled from, and the frames of them.
-_TRAJECTORIES, _AGES = 12, (0, 5, 10, 25, 50)
+_TRAJECTORIES, _AGES = 12, (0, 2, 5, 10, 25, 50)
 # The word for states that the equation itself ends in, and how many frames it is given.
 CLIMATE, _LATE = "climate", (300, 350, 400, 450, 500)
 # Without being asked it is looked for if points times steps are no more than this.
 _AFFORDABLE = 5e6
+# Parts of time whose means tell how a mean changes.
+_PARTS_OF_TIME = 8
 # Moments whose reports choose between priors, and numbers of a smooth one that were fitted.
 _MOMENTS, _FITTED_NUMBERS = 8, 3
 
@@ -86,7 +89,9 @@ def choose_prior(
     if isinstance(given, Prior):
         return given
     if given == CLIMATE:
-        return _climate(dynamics, smooth)
+        return _climate(
+            dynamics, smooth, _told_means(without_lift(observations, dynamics), moments)
+        )
     if given is not None:
         return _prior_of_data(given, dynamics)
     if dynamics.benchmark is None:
@@ -121,13 +126,13 @@ def _likelier(
     work = np.prod(dynamics.grid.points) * _TRAJECTORIES * _LATE[-1]
     if dynamics.linear or work > _AFFORDABLE or not dynamics.moving.autonomous:
         return fitted
+    bare = without_lift(observations, dynamics)
     try:
-        climate = _climate(dynamics, smooth)
+        climate = _climate(dynamics, smooth, _told_means(bare, moments))
     except SplatopError:
         return fitted
     if not climate.std.any():
         return fitted
-    bare = without_lift(observations, dynamics)
     every = np.unique(moments)
     chosen = every[np.unique(np.linspace(0, len(every) - 1, _MOMENTS).astype(int))]
     gain, count = 0.0, 0
@@ -141,13 +146,53 @@ def _likelier(
     return replace(climate, source=f"{climate.source}, as likely as smooth ones fitted to reports")
 
 
-def _climate(dynamics: Dynamics, smooth: Mapping[str, Smoothness] | None) -> Prior:
-    """Of states that the dynamics themselves end in, long after random smooth ones."""
+def _told_means(observations: Observations, moments: np.ndarray) -> dict[str, tuple[float, float]]:
+    """The mean of each field that its reports tell, and how far the first state's may be from it:
+    by what it changes over time, and by what few sensors miss."""
+    assert observations.sensors is not None
+    found = {}
+    for name in np.unique(observations.fields):
+        own = observations.fields == name
+        values = observations.values[own]
+        early = np.array_split(values[np.argsort(moments[own], kind="stable")], _PARTS_OF_TIME)
+        if len(values) < 3 * _PARTS_OF_TIME:
+            continue
+        parts = np.array([part.mean() for part in early])
+        who = np.unique(observations.sensors[own], return_inverse=True)[1]
+        each = np.bincount(who, values) / np.bincount(who)
+        missed = each.std() / np.sqrt(len(each))
+        far = np.sqrt(parts.var(ddof=1) + (parts[0] - values.mean()) ** 2 + missed**2)
+        found[str(name)] = float(values.mean()), float(far)
+    return found
+
+
+def _with_means(prior: Prior, dynamics: Dynamics, told: Mapping[str, tuple[float, float]]) -> Prior:
+    """With the constants of its fields as the reports tell them, where that is narrower."""
+    wave = np.sqrt(dynamics.space.energies())
+    mean, std = prior.mean.copy(), prior.std.copy()
+    root = np.sqrt(measure(dynamics.space))
+    for name, (value, far) in told.items():
+        channel = dynamics.fields.index(name)
+        constant = wave[channel] < 1e-6 * max(wave.max(), 1e-12)
+        if constant.any() and root * far < std[channel][constant].max():
+            mean[channel][constant], std[channel][constant] = root * value, root * far
+    return replace(prior, mean=mean, std=std)
+
+
+def _climate(
+    dynamics: Dynamics,
+    smooth: Mapping[str, Smoothness] | None,
+    told: Mapping[str, tuple[float, float]] | None = None,
+) -> Prior:
+    """Of states that the dynamics themselves end in, long after random smooth ones. These have the
+    means that reports have `told`: many equations keep it for ever, and a state of Kuramoto and
+    Sivashinsky whose mean is free to drift fits short windows in wrong ways."""
     start = (
         smooth_of_length(dynamics, max(dynamics.domain.lengths) / 20)
         if smooth is None
         else smooth_prior(dict(smooth), dynamics.space)
     )
+    start = _with_means(start, dynamics, told or {})
     unknowns = unknowns_of(dynamics, start, {})
     drawn = [
         np.asarray(unknowns.field(jnp.asarray(one, jnp.float32), unknowns.start))

@@ -8,6 +8,7 @@ minima, and the last, shorter window's analysis starts the next in the right one
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 import equinox as eqx
@@ -29,7 +30,14 @@ LENGTHS = (3, 6, 10, 15, 20, 25, 30, 40)
 _FURTHER = 1.35
 # Relative decrease of the cost below which a window is done: the last one, and those before.
 _DONE, _DONE_BEFORE = 2e-4, 2e-2
-_MOST_DAMPING = 1e6
+# Damping at first, and again after a step too far; 1 is as much as the prior itself. A chaotic
+# window whose first steps are longer ends in a wrong minimum.
+_DAMPING, _LESS, _MORE, _MOST_DAMPING = 1.0, 3.0, 5.0, 1e6
+# Reports of windows before the last count as so many times as noisy, the shortest most: they lead
+# the way only, and a rough fit has fewer wrong minima.
+_WIDER = (8.0, 8.0, 4.0, 4.0, 2.0)
+# Squared misfits over the reports, in units of their own noise, from which such a window is done.
+_EXPLAINED = 1.2
 # Twice the cost over the reports, above which a window before the last is in a wrong minimum.
 STUCK = 1.6
 # Of the normal equations of a linear problem, which are solved once: relative, in single precision.
@@ -194,21 +202,22 @@ def minimise(
     most_steps: int = 12,
     iterations: int = 60,
     linear: bool = False,
-    give_up: bool = False,
+    leading: bool = False,
     report: Callable[[Progress], None] = lambda _: None,
     once: Once = lambda compute: compute(),
 ) -> Minimum:
     """The minimum over the last of the windows, by way of the others.
 
-    With `give_up` a window before the last that is not explained ends it: from a wrong minimum the
-    longer ones are not reached, and another start is cheaper.
+    Windows that are only `leading` to a longer one end at the first that is not explained: from a
+    wrong minimum the longer ones are not reached, and another start is cheaper.
 
     What a window gives may be known from an interrupted run: `once` is asked.
     """
     best, total = np.asarray(x, np.float32), 0
     sums, done, diagonal = np.full(2, np.inf), False, np.zeros(len(best), np.float32)
     for number, (taps, data) in enumerate(windows):
-        last = number == len(windows) - 1
+        last = number == len(windows) - 1 and not leading
+        wide = 1.0 if last else _WIDER[min(number, len(_WIDER) - 1)]
         count = int(np.sum(np.asarray(data.used)))
         before = total
 
@@ -216,21 +225,23 @@ def minimise(
             report(Progress(p.frames, before + p.step, p.cost, p.count))
 
         found = once(
-            lambda taps=taps, data=data, last=last, start=best, report=counted: _descent(
+            partial(
+                _descent,
                 forward,
                 taps,
                 data,
-                start,
+                best,
                 last=last,
-                most_steps=most_steps if last else max(4, most_steps // 2),
+                wide=wide,
+                most_steps=most_steps if last else max(4, 4 * most_steps // 3),
                 iterations=iterations,
                 linear=linear,
-                report=report,
+                report=counted,
             )
         )
         best, sums, diagonal = found["best"], found["sums"], found["diagonal"]
         done, total = bool(found["done"]), total + int(found["steps"])
-        if give_up and not last and not sums.sum() <= STUCK * count:
+        if leading and not sums.sum() <= STUCK * count:
             sums, done = np.full(2, np.inf), False
             break
     taps, data = windows[-1]
@@ -252,51 +263,59 @@ def _descent(
     best: np.ndarray,
     *,
     last: bool,
+    wide: float,
     most_steps: int,
     iterations: int,
     linear: bool,
     report: Callable[[Progress], None],
 ) -> dict[str, Any]:
     """Damped Gauss-Newton steps over one window: the best unknowns, the sums of squares there,
-    about the diagonal of `JᵀJ`, whether it is done, and the steps taken."""
+    about the diagonal of `JᵀJ`, whether it is done, and the steps taken. Reports count as `wide`
+    times as noisy."""
     count = int(np.sum(np.asarray(data.used)))
+    data = eqx.tree_at(lambda d: d.sigma, data, wide * data.sigma)
     enough = _DONE if last else _DONE_BEFORE
     nothing = jnp.zeros(len(best), jnp.float32)
-    damping, done, tried = 0.0 if linear else 0.1, False, best
-    sums, step, diagonal = np.full(2, np.inf), np.zeros_like(best), nothing
-    total = 0
-    for _ in range(most_steps):
-        found = normal_equations(
+    right = Right(jnp.ones(()), jnp.zeros(taps.count), nothing, nothing)
+
+    def solve(x: np.ndarray, damping: float, diagonal: Array) -> Step:
+        # A linear problem is solved by its first step; what follows only confirms it.
+        exact = linear and total == 0
+        tolerance = _EXACT if exact else 0.02 if last else 0.05
+        most = 6 * iterations if exact else iterations
+        return normal_equations(
             forward,
             taps,
             data,
-            jnp.asarray(tried),
-            Right(jnp.ones(()), jnp.zeros(taps.count), nothing, nothing),
+            jnp.asarray(x),
+            right,
             diagonal,
             jnp.asarray(damping, jnp.float32),
-            jnp.asarray(_EXACT if linear else (0.02 if last else 0.1), jnp.float32),
-            jnp.asarray(6 * iterations if linear else iterations if last else iterations // 2),
+            jnp.asarray(tolerance, jnp.float32),
+            jnp.asarray(most),
         )
+
+    damping, done, tried, total = 0.0 if linear else _DAMPING, False, best, 0
+    sums, step, diagonal = np.full(2, np.inf), np.zeros_like(best), nothing
+    while total < most_steps and not done:
+        found = solve(tried, damping, diagonal)
         now = np.asarray(found.sums, float)
         total += 1
         if np.isfinite(now).all() and now.sum() <= sums.sum() * (1 + 1e-6):
             best, sums, step = tried, now, np.asarray(found.step)
             diagonal = found.diagonal
-            damping = damping / 4 if damping > 1e-3 else 0.0
+            damping = damping / _LESS if damping > 1e-3 else 0.0
             done = float(found.fall) <= enough * now.sum()
-            # A window before the last is left once its observations are explained.
-            done = done or (not last and now.sum() < 1.5 * count)
-            tried = best + step
+            done = done or (not last and now[0] <= _EXPLAINED / wide**2 * count)
         elif damping > _MOST_DAMPING or not np.isfinite(sums).all():
             break
-        else:  # too far: half the way back, and smaller steps from there
-            damping = max(0.5, 4 * damping)
-            step = step / 4
-            tried = best + step
+        else:  # too far: from where it was best, shorter
+            damping = max(_DAMPING, _MORE * damping)
+            step = np.asarray(solve(best, damping, diagonal).step)
+            total += 1
             done = float(np.abs(step).max()) < 1e-6
-        report(Progress(taps.frames, total, float(sums[0]), count))
-        if done:
-            break
+        report(Progress(taps.frames, total, wide**2 * float(sums[0]), count))
+        tried = best + step
     return {
         "best": best,
         "sums": sums,

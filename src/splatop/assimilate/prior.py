@@ -1,5 +1,5 @@
-"""What is known of a state before anything is measured: the spectrum of sample states, or where
-there are none, a smooth spectrum whose strength and length make the reports likeliest."""
+"""What is known of a state before anything is measured, where there are no samples of states: a
+smooth spectrum whose strength and length make the reports likeliest."""
 
 from dataclasses import dataclass
 
@@ -22,8 +22,6 @@ _LENGTHS = 16  # correlation lengths that are tried
 # Reports of one moment and of all moments together that strength and length are fitted to.
 _MOST_EACH, _MOST_MOMENTS, _MOST_NUMBERS = 300, 12, 4e7
 _MOST_GUESSED = 1000
-# A number's own variance among samples counts beside so many samples of those like it.
-_SHRINK = 6.0
 
 
 @dataclass(frozen=True)
@@ -41,50 +39,6 @@ class Smoothness:
         have a mean of 1 / `measure`."""
         shape = _shape(wavenumber, self.order, self.length, dims)
         return self.spread**2 * measure * shape / shape.sum()
-
-
-def prior_of_samples(numbers: Float[np.ndarray, "n C *R"], space: Space, source: str) -> Prior:
-    """From states in the numbers of the space: their variance about their mean, where it is told
-    from zero.
-
-    Around a ring sines and cosines of one wavelength count as alike; each variance is shrunk a
-    little towards that of those of like wavelength in all directions.
-    """
-    n = len(numbers)
-    mean = numbers.mean(axis=0)
-    noise = numbers.std(axis=0) / np.sqrt(n)
-    mean = np.where(np.abs(mean) > 4 * noise, mean, 0.0)
-    second = np.mean((numbers - mean) ** 2, axis=0)
-    return Prior(mean, np.sqrt(alike_means(second, space, samples=float(n))), source)
-
-
-def alike_means(
-    squares: Float[np.ndarray, "C *R"], space: Space, samples: float = 1.0
-) -> Float[np.ndarray, "C *R"]:
-    """Mean squares of numbers over `samples`, averaged over sines and cosines of one wavelength,
-    and shrunk a little towards those of like wavelength."""
-    wave = np.sqrt(space.energies())
-    alike = np.arange(space.shape[0]) if space.scattered else np.zeros(space.shape, int)
-    for number, axis in enumerate(() if space.scattered else space.domain.axes):
-        along = np.arange(space.shape[number])
-        along = (along + 1) // 2 if axis.periodic else along
-        place = [-1 if i == number else 1 for i in range(space.dims)]
-        alike = alike * space.shape[number] + along.reshape(place)
-    means = np.empty_like(squares)
-    for channel in range(len(squares)):
-        shells = np.round(wave[channel] / _step(space)).astype(int)
-        own, members = _mean_over(alike, squares[channel])
-        like, _ = _mean_over(shells, squares[channel])
-        weight = samples * members
-        means[channel] = (weight * own + _SHRINK * like) / (weight + _SHRINK)
-    return means
-
-
-def _mean_over(groups: np.ndarray, values: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """The mean of the values of each one's group, and how many those are."""
-    count = np.bincount(groups.ravel())
-    mean = np.bincount(groups.ravel(), values.ravel()) / np.maximum(count, 1)
-    return mean[groups], count[groups]
 
 
 def evidence(observations: Observations, prior: Prior, space: Space, sigma: np.ndarray) -> float:
@@ -305,11 +259,6 @@ def _shape(wave: np.ndarray, order: float, length: float, dims: int) -> np.ndarr
 def _lengths(domain: Domain, wave: np.ndarray) -> np.ndarray:
     """From half a wave of the finest function to half of the box."""
     return np.geomspace(1.5 / wave.max(), max(domain.lengths) / 2, _LENGTHS)
-
-
-def _step(space: Space) -> float:
-    """The wavenumber of half a wave along the longest side."""
-    return np.pi / max(space.domain.lengths)
 
 
 def measure(space: Space) -> float:

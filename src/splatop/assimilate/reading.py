@@ -7,16 +7,14 @@ from typing import Any
 
 import numpy as np
 
+from ..data.table_file import moments, place_and_time, read_table
+from ..data.tables import TABLES
 from ..domain import AXES
 from ..errors import SplatopError, unknown_name
 from .observations import Observations
 
-# What columns may be called, beside a field's own name.
+# What columns may be called, beside those of time and place and a field's own name.
 _NAMES = {
-    "t": ("t", "time"),
-    "x": ("x",),
-    "y": ("y",),
-    "z": ("z",),
     "field": ("field", "variable"),
     "value": ("value",),
     "sigma": ("sigma", "std", "noise"),
@@ -30,9 +28,9 @@ _NAMES = {
 }
 # What public tables call a column, for the proposal when it is not found.
 _LIKE = {
-    "t": ("datetime", "timestamp", "date", "valid_time", "seconds", "hours", "days", "timeutc"),
-    "x": ("lon", "longitude", "long", "easting", "pos_x", "position", "coordx", "distance"),
-    "y": ("lat", "latitude", "northing", "pos_y", "coordy"),
+    "t": ("seconds", "hours", "days", "timeutc"),
+    "x": ("long", "pos_x", "position", "coordx", "distance"),
+    "y": ("pos_y", "coordy"),
     "z": ("depth", "height", "altitude", "elevation", "level", "pos_z", "coordz"),
 }
 # Seconds in a unit that moments may be counted in.
@@ -68,12 +66,16 @@ def read_observations(
     wanted = None if fields is None else tuple(fields)
     table, name = _table(source)
     table = _renamed(table, columns or {}, name)
-    known = {str(column).strip().lower(): column for column in table.columns}
+    own = [column for column in table.columns if not (wanted and column in wanted)]
+    known = {str(column).strip().lower(): column for column in own}
     found = {
-        key: known[alias]
-        for key, aliases in _NAMES.items()
-        for alias in aliases
-        if alias in known and not (wanted and known[alias] in wanted)
+        **{k: c for k, c in place_and_time(own, name).items() if k != "trajectory"},
+        **{
+            key: known[alias]
+            for key, aliases in _NAMES.items()
+            for alias in aliases
+            if alias in known
+        },
     }
     axes = [axis for axis in AXES if axis in found]
     for column, why in (("t", "the time of each report"), ("x", "the place of each report")):
@@ -102,10 +104,11 @@ def read_observations(
 def read_places(source: Any) -> np.ndarray:
     """The distinct places `(n, d)` of a table, whatever else is in it."""
     table, name = _table(source)
-    columns = {str(column).strip().lower(): column for column in table.columns}
+    columns = place_and_time(table.columns, name)
     axes = [columns[axis] for axis in AXES if axis in columns]
     if not axes:
-        raise SplatopError(f"expected columns x[, y, z] in {name}, got {', '.join(columns)}")
+        listed = ", ".join(map(str, table.columns))
+        raise SplatopError(f"expected columns x[, y, z] in {name}, got {listed}")
     return np.unique(np.stack([_numbers(table[a], name) for a in axes], axis=1), axis=0)
 
 
@@ -220,10 +223,10 @@ def _file(path: Path) -> tuple[Any, str]:
         raise SplatopError(f"expected a file of observations, got {path}, which is not there")
     kind = path.suffix.lower()
     try:
-        if kind in (".csv", ".txt", ".tsv", ".gz"):
+        if kind in (".gz",):
             return pd.read_csv(path, sep=None, engine="python", comment="#"), path.name
-        if kind in (".parquet", ".pq"):
-            return pd.read_parquet(path), path.name
+        if kind in TABLES:
+            return read_table(path), path.name
         if kind in (".nc", ".nc4", ".cdf"):
             import xarray as xr
 
@@ -261,16 +264,16 @@ def _numbers(column: Any, name: str) -> np.ndarray:
 
 def _times(column: Any, name: str, unit: float) -> np.ndarray:
     """Numbers as they are; moments in units of so many seconds after the first."""
-    import pandas as pd
 
     kind = np.dtype(column.dtype).kind if isinstance(column.dtype, np.dtype) else "O"
     if kind in "fiu":
         return _numbers(column, name)
-    try:
-        moments = pd.to_datetime(column, utc=True, format="mixed")
-    except (TypeError, ValueError):
-        return _numbers(column, name)
-    return (moments - moments.min()).dt.total_seconds().to_numpy(dtype=float) / unit
+    if kind not in "mM" and not hasattr(column.dtype, "tz"):
+        try:
+            return _numbers(column, name)
+        except SplatopError:
+            column = moments(column, column.name, name)
+    return (column - column.min()).dt.total_seconds().to_numpy(dtype=float) / unit
 
 
 def _spans(

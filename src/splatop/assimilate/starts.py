@@ -1,8 +1,10 @@
 """Where the minimiser begins, and where it begins again if it ended in a wrong minimum."""
 
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 from typing import Any
 
+import equinox as eqx
 import numpy as np
 
 from .minimise import STUCK, Data, Forward, Minimum, Progress, minimise
@@ -14,7 +16,7 @@ from .unknowns import Prior, Unknowns
 # Reports of the first frame from which they are a beginning.
 _ENOUGH = 3
 # Beginnings that are tried, the likeliest first.
-_MOST = 8
+_MOST = 16
 
 
 def beginnings(
@@ -41,18 +43,29 @@ def from_starts(
     **how: Any,
 ) -> Minimum:
     """The first minimum that explains the reports, by way of growing windows; if no start leads to
-    one, the best that there is. Only the likeliest start is followed to the end in any case."""
+    one, the best that there is.
+
+    Short windows tell little of a state, and all starts would end in what is likeliest by them. So
+    on its way each random start is itself what is expected (randomised maximum likelihood), and
+    only the last window has the prior again. Only the likeliest start is followed to the end in any
+    case.
+    """
     if len(windows) == 1 or len(starts) == 1:
         return minimise(forward, windows, starts[0], report=report, **how)
     steps = 0
-    for x in starts:
-        done = steps
 
-        def counted(p: Progress, done: int = done) -> None:
-            report(Progress(p.frames, done + p.step, p.cost, p.count))
+    def counted(p: Progress) -> None:
+        report(Progress(p.frames, steps + p.step, p.cost, p.count))
 
-        found = minimise(forward, windows, x, give_up=True, report=counted, **how)
+    for number, x in enumerate(starts):
+        centre = x if number else np.zeros_like(x)
+        around = eqx.tree_at(lambda f: f.unknowns, forward, forward.unknowns.shifted(centre))
+        led = minimise(around, windows[:-1], x - centre, leading=True, report=counted, **how)
+        steps += led.steps
+        if not np.isfinite(led.misfit):
+            continue
+        found = minimise(forward, windows[-1:], centre + led.x, report=counted, **how)
         steps += found.steps
         if np.isfinite(found.misfit) and found.ratio <= STUCK:
-            return found
-    return minimise(forward, windows, starts[0], report=report, **how)
+            return replace(found, steps=steps)
+    return minimise(forward, windows, starts[0], report=counted, **how)

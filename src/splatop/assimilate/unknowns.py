@@ -23,6 +23,9 @@ from .model_error import Increments
 COEFFICIENT_FACTOR = 2.0
 # Numbers of the state whose prior standard deviations together are below this share of it are held.
 _NEGLIGIBLE = 1e-5
+# More numbers than the first are rounded up to a multiple of the second, so that windows whose
+# priors differ a little share compiled programs.
+_ROUNDED = (512, 64)
 # Groups of like wavelength that the preconditioner tells apart, and of increments by their time.
 _SHELLS, _TIMES = 10, 3
 
@@ -181,8 +184,10 @@ def make_unknowns(
     flat = prior.std.ravel()
     order = np.argsort(-flat)
     left = np.cumsum((flat[order] ** 2)[::-1])[::-1]
-    kept = order[(left > (_NEGLIGIBLE**2) * left[0]) & (flat[order] > 0)]
-    kept = np.sort(kept)
+    count = int(np.sum((left > (_NEGLIGIBLE**2) * left[0]) & (flat[order] > 0)))
+    if count > _ROUNDED[0]:
+        count = min(-(-count // _ROUNDED[1]) * _ROUNDED[1], int(np.sum(flat > 0)))
+    kept = np.sort(order[:count])
     energy = np.sqrt(space.energies()).ravel()[kept]
     edges = np.unique(np.quantile(energy, np.linspace(0, 1, _SHELLS + 1)[1:-1]))
     shell = np.unique(np.searchsorted(edges, energy), return_inverse=True)[1].reshape(-1)

@@ -11,6 +11,7 @@ from ..errors import unknown_name
 from ..threads import one_blas_thread
 from .coarse import coarse
 from .rendering import lattice, render, window
+from .shapes import shapes
 from .startup import startup, threads
 from .steps import memory, operators, physics, surrogate, surrogate3d, training
 from .stiff import stiff, walls
@@ -31,6 +32,7 @@ GROUPS: dict[str, Callable[..., Measured]] = {
     "stiff": stiff,
     "walls": walls,
     "coarse": coarse,
+    "shapes": shapes,
 }
 
 

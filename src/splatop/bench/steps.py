@@ -49,7 +49,7 @@ def physics(repeats: int = 9, points: int = 160) -> Measured:
 
 def operators(repeats: int = 9, points: int = 160) -> Measured:
     """Our FNO against pdequinox's, with the same weights."""
-    peer = _peer(2)
+    peer = reference_fno(2)
     ours = FNO.from_pdequinox(peer)
     found = {}
     for batch in (1, 20):
@@ -86,7 +86,7 @@ def _composite(benchmark: str, repeats: int, points: int) -> Measured:
     embedded, frames, coefficients = _automatic(benchmark, points)
     u = frames[0]
     dims, channels = u.ndim - 1, u.shape[0]
-    peer = _peer(dims)
+    peer = reference_fno(dims)
     ours = _surrogate(embedded, FNO.from_pdequinox(peer))
     learned = eqx.tree_at(
         lambda s: s.physics.jets.encoder,
@@ -140,7 +140,7 @@ def training(repeats: int = 2, batch: int = 20, horizon: int = 5, points: int = 
     contenders = {}
     for label, size in (("ours", coarse), ("straightforward", points)):
         embedded, frames, coefficients = _automatic(name, size, steps=horizon)
-        peer = _peer(2)
+        peer = reference_fno(2)
         if label == "ours":
             model = _surrogate(embedded, FNO.from_pdequinox(peer))
         else:
@@ -174,7 +174,7 @@ def memory() -> Measured:
     ):
         embedded, frames, coefficients = _automatic(name, points, steps=5)
         dims = frames.ndim - 2
-        model = _surrogate(embedded, FNO.from_pdequinox(_peer(dims)))
+        model = _surrogate(embedded, FNO.from_pdequinox(reference_fno(dims)))
         step, arguments = _training_step(model, frames, coefficients, batch)
         parameters, rest = eqx.partition(arguments, eqx.is_array)
         compiled = jax.jit(lambda p, f=step, r=rest: f(*eqx.combine(p, r))).lower(parameters)
@@ -186,7 +186,7 @@ def memory() -> Measured:
     return found
 
 
-def _peer(dims: int) -> pdequinox.arch.ClassicFNO:
+def reference_fno(dims: int) -> pdequinox.arch.ClassicFNO:
     """pdequinox's FNO of the paper's size, for a scalar field."""
     return pdequinox.arch.ClassicFNO(
         dims, 1, 1, hidden_channels=6, num_modes=10, num_blocks=4, key=jax.random.key(0)

@@ -2,12 +2,13 @@
 
 import math
 from collections.abc import Callable
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from functools import partial
 
 import jax
 import jax.numpy as jnp
 import numpy as np
+from jaxtyping import Array
 
 from ..benchmarks import BENCHMARKS
 from ..encoders import LatticeEncoder
@@ -18,40 +19,61 @@ from ..jets import SplatJets
 from ..numerics import Numerics, build_physics
 from ..physics import EmbeddedPhysics, Physics
 from ..solver import initial_condition, solve
-from ..spectral import BoxFilter
+from ..spectral import BoxFilter, resample
 from ..stability import RK4_REACH, spectral_radius
 from ..stepper import Coefficients
 from ..tune import choose_numerics
 from ..walls import random_state, solve_between_walls
-from .stiff_solvers import Step, as_good, looped, made_by_exponax, on_grid
+from .stiff_solvers import Step, as_good, doubled, looped, made_by_exponax, on_grid
 from .timing import Measured, measured_times, relative_error
 
-_PERIODIC = ("kuramoto_sivashinsky", "gray_scott", "kdv")
 _WALLED = "reaction_diffusion2d"
+STIFF = ("kuramoto_sivashinsky", "gray_scott", "kdv", _WALLED)
 # Frames after which states are developed: what is smooth at first needs few steps by any scheme.
 _DEVELOPED = {"kuramoto_sivashinsky": 200, "gray_scott": 60, "kdv": 40, _WALLED: 50}
 # Of these, the last ones choose the numerics.
 _FRAMES = 10
-# Frames in one step: a frame of KdV takes one step of ETDRK4, and fewer than one cannot be counted.
+# Frames in one step: one of KdV takes few steps of ETDRK4, and fewer than one cannot be counted.
 _STRIDE = {"kdv": 4}
+# Points of data in 2D: states on the examples' own grids hold nothing that these would add.
+_DATA = 160
 # An error is no larger than another one if it is within what single precision leaves open.
 _EQUAL = 1.05
 # Steps in one compiled loop when times are taken.
 _LOOP = 20
-NOT_ASKED = "exponax has neither walls nor this equation"
 NOT_REACHED = "no grid and step of exponax that was tried is as accurate"
+
+
+@dataclass(frozen=True)
+class _Problem:
+    """Φ by scheme and substeps, those that `tune` chose, a frame and the next one, and exponax
+    beside it: on states that are `spread` onto its own box."""
+
+    name: str
+    build: Callable[[str, int], Physics]
+    chosen: tuple[str, int]
+    coefficients: Coefficients
+    before: Array
+    after: Array
+    make: Callable[[int, float], Step]
+    spread: Callable[[Array], Array] = lambda u: u
 
 
 def stiff(repeats: int = 5) -> Measured:
     """Evaluations and time of a step by RK4 over those by ETDRK4, at equal or smaller error, and
     the time of the latter over that of exponax's ETDRK4 on the grid that costs it least."""
     found: Measured = {}
-    for name in _PERIODIC:
-        found |= _on_rings(name, repeats)
-    return found | _between_walls(repeats)
+    for name in STIFF:
+        found |= stiff_row(name, repeats)
+    return found
 
 
-def _on_rings(name: str, repeats: int) -> Measured:
+def stiff_row(name: str, repeats: int = 5) -> Measured:
+    """The same of one problem."""
+    return _compared(_between_walls() if name == _WALLED else _on_rings(name), repeats)
+
+
+def _on_rings(name: str) -> _Problem:
     example, stride = EXAMPLES[name], _STRIDE.get(name, 1)
     grid = Grid(example.points, example.lengths)
     u0 = initial_condition(
@@ -71,24 +93,25 @@ def _on_rings(name: str, repeats: int) -> Measured:
         example.equation, example.coefficients, frames, lengths=grid.lengths, dt=dt
     )
 
-    def built(scheme: str, count: int) -> Physics:
+    def build(scheme: str, count: int) -> Physics:
         numerics = replace(tuned.numerics, integrator=scheme, substeps=count)
         return build_physics(example.equation, numerics, lengths=grid.lengths, dt=dt)
 
-    def in_harmonics(count: int) -> Physics:
-        waves = tuple(2 * b + 2 for b in tuned.band)  # so many points tell the band's modes apart
-        chosen = replace(tuned.numerics, anchors=waves, space="harmonics")
-        chosen = replace(chosen, integrator="etdrk4", substeps=count)
-        return build_physics(example.equation, chosen, lengths=grid.lengths, dt=dt)
+    points = grid.points if grid.dims == 1 else (_DATA,) * grid.dims
+    with jax.enable_x64(True):
+        pair = [np.asarray(resample(jnp.asarray(frames[n]), points)) for n in (-1 - stride, -1)]
+    return _Problem(
+        name,
+        build,
+        (tuned.numerics.integrator, tuned.numerics.substeps),
+        example.coefficients,
+        *(jnp.asarray(frame, jnp.float32) for frame in pair),
+        make=made_by_exponax(name, example.coefficients, grid.lengths[0], grid.dims),
+    )
 
-    make = made_by_exponax(name, example.coefficients, grid.lengths[0], grid.dims)
-    pair = frames[-1 - stride], frames[-1]
-    beside = None if make is None else (in_harmonics, make)
-    return _compared(name, built, example.coefficients, pair, repeats, beside=beside)
 
-
-def _between_walls(repeats: int) -> Measured:
-    benchmark = BENCHMARKS[_WALLED]
+def _between_walls() -> _Problem:
+    benchmark = BENCHMARKS[_WALLED].with_points(_DATA)
     grid, values = benchmark.grid, benchmark.coefficients
     place = {"domain": benchmark.domain, "grid": grid}
     u0 = random_state(benchmark.equation, values, key=jax.random.key(0), **place)
@@ -96,87 +119,66 @@ def _between_walls(repeats: int) -> Measured:
         benchmark.equation, values, u0, dt=benchmark.dt, steps=_DEVELOPED[_WALLED], **place
     )
     frames = frames[-_FRAMES - 1 :]
-    tuned = choose_numerics(
-        benchmark.equation,
+    placed = {"domain": benchmark.domain, "layout": grid.layout, "dt": benchmark.dt}
+    tuned = choose_numerics(benchmark.equation, values, frames, lengths=benchmark.lengths, **placed)
+
+    def build(scheme: str, count: int) -> Physics:
+        numerics = replace(tuned.numerics, integrator=scheme, substeps=count)
+        return build_physics(benchmark.equation, numerics, **placed)
+
+    return _Problem(
+        _WALLED,
+        build,
+        (tuned.numerics.integrator, tuned.numerics.substeps),
         values,
-        frames,
-        lengths=benchmark.lengths,
-        dt=benchmark.dt,
-        domain=benchmark.domain,
-        layout=grid.layout,
+        jnp.asarray(frames[-2], jnp.float32),
+        jnp.asarray(frames[-1], jnp.float32),
+        make=made_by_exponax(_WALLED, values, 2 * grid.lengths[0], grid.dims),
+        spread=doubled,
     )
 
-    def built(scheme: str, count: int) -> Physics:
-        numerics = replace(tuned.numerics, integrator=scheme, substeps=count)
-        return build_physics(
-            benchmark.equation,
-            numerics,
-            domain=benchmark.domain,
-            layout=grid.layout,
-            dt=benchmark.dt,
-        )
 
-    return _compared(_WALLED, built, values, (frames[-2], frames[-1]), repeats, beside=None)
-
-
-def _compared(
-    name: str,
-    built: Callable[[str, int], Physics],
-    coefficients: Coefficients,
-    pair: tuple[np.ndarray, np.ndarray],
-    repeats: int,
-    *,
-    beside: tuple[Callable[[int], Physics], Callable[[int, float], Step]] | None,
-) -> Measured:
-    """RK4 at the fewest substeps that keep it stable, ETDRK4 at the fewest no less accurate;
-    `beside` are Φ in harmonics, by its substeps, and exponax."""
-    before, after = (jnp.asarray(frame, jnp.float32) for frame in pair)
-    numbers = dict(coefficients)
+def _compared(problem: _Problem, repeats: int) -> Measured:
+    """RK4 at the fewest substeps that keep it stable, ETDRK4 at the fewest no less accurate; Φ as
+    `tune` chose it, and exponax at its error. Each as a rollout carries its state."""
+    build, before, after = problem.build, problem.before, problem.after
+    numbers, key = dict(problem.coefficients), f"stiff_{problem.name}"
 
     def error(scheme: str, count: int) -> float:
-        step = jax.jit(lambda u: built(scheme, count)(u, numbers))
+        step = jax.jit(lambda u: build(scheme, count)(u, numbers))
         return relative_error(step(before), after)
 
-    one = built("rk4", 1)
+    one = build("rk4", 1)
     rk4 = max(1, math.ceil(1.15 * spectral_radius(one, before, numbers) * one.dt / RK4_REACH))
     target = error("rk4", rk4)
     etd = next((n for n in range(1, rk4) if error("etdrk4", n) <= _EQUAL * target), rk4)
-    reached = error("etdrk4", etd)
+    reached, own = error("etdrk4", etd), error(*problem.chosen)
     contenders: dict[str, tuple[Callable, tuple]] = {}
-    for scheme, count in (("rk4", rk4), ("etdrk4", etd)):
-        step = partial(built(scheme, count), coefficients=numbers)
-        contenders[scheme] = looped(step, _LOOP), (before,)
-    solvers, key = [], f"stiff_{name}"
-    found: Measured = {}
-    if beside is not None:
-        in_harmonics, make = beside
-        allowed = _EQUAL * max(target, reached)
-        solvers = as_good(make, before, after, dt=one.dt, error=allowed)
-        step = partial(in_harmonics(etd), coefficients=numbers)
-        found[f"{key}_harmonics_error"] = relative_error(jax.jit(lambda u: step(u))(before), after)
-        if found[f"{key}_harmonics_error"] <= allowed:
-            contenders["harmonics"] = looped(step, _LOOP), (before,)
+    for called, how in (("rk4", ("rk4", rk4)), ("etdrk4", ("etdrk4", etd)), ("Φ", problem.chosen)):
+        physics = build(*how)
+        step = partial(physics.carried, coefficients=numbers)
+        contenders[called] = looped(step, _LOOP), (physics.enter(before),)
+    theirs, wanted = problem.spread(before), problem.spread(after)
+    solvers = as_good(problem.make, theirs, wanted, dt=one.dt, error=_EQUAL * own)
     for solver in solvers:
-        start = on_grid(before, solver.points)
+        start = on_grid(theirs, solver.points)
         contenders[f"{solver.points[0]}"] = looped(solver, _LOOP), (start,)
     times = measured_times(contenders, repeats)
-    found |= {
+    found: Measured = {
         f"{key}_rk4_substeps": float(rk4),
         f"{key}_etdrk4_substeps": float(etd),
         f"{key}_evaluations_saved": rk4 / etd,
         f"{key}_time_saved": times["rk4"] / times["etdrk4"],
         f"{key}_rk4_error": target,
         f"{key}_etdrk4_error": reached,
+        f"{key}_chosen": f"{problem.chosen[1]} of {problem.chosen[0].upper()}",
+        f"{key}_chosen_error": own,
     }
-    if beside is None:
-        return found | {f"{key}_over_exponax": NOT_ASKED}
     if not solvers:
         return found | {f"{key}_over_exponax": NOT_REACHED}
     best = min(solvers, key=lambda s: times[f"{s.points[0]}"])
-    for ours, said in (("etdrk4", "over_exponax"), ("harmonics", "harmonics_over_exponax")):
-        if ours in times:
-            found[f"{key}_{said}"] = times[ours] / times[f"{best.points[0]}"]
     return found | {
+        f"{key}_over_exponax": times["Φ"] / times[f"{best.points[0]}"],
         f"{key}_exponax_points": float(best.points[0]),
         f"{key}_exponax_substeps": float(best.substeps),
         f"{key}_exponax_error": best.error,

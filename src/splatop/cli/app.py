@@ -8,12 +8,45 @@ from typing import Annotated, Any
 import typer
 from rich.console import Console
 from rich.table import Table
+from typer.core import TyperGroup
 
 from .._version import __version__
 from ..errors import SplatopError
 
+# The order of `splatop --help`: that of the work.
+COMMANDS = {
+    "Your data": ("inspect", "convert"),
+    "Their equation": ("identify", "discover"),
+    "A surrogate": ("train", "tune", "evaluate", "report", "rollout", "export", "info", "estimate"),
+    "A few sensors": ("assimilate", "reconstruct", "place"),
+    "What comes with splatop": (
+        "demo",
+        "benchmarks",
+        "generate",
+        "models",
+        "reproduce",
+        "bench",
+    ),
+}
+
+
+class _Ordered(TyperGroup):
+    """The commands in the order and under the headings of `COMMANDS`."""
+
+    def list_commands(self, ctx: Any) -> list[str]:
+        return [name for names in COMMANDS.values() for name in names]
+
+    def get_command(self, ctx: Any, cmd_name: str) -> Any:
+        command = super().get_command(ctx, cmd_name)
+        headings = (heading for heading, names in COMMANDS.items() if cmd_name in names)
+        if command is not None:
+            vars(command)["rich_help_panel"] = next(headings)
+        return command
+
+
 app = typer.Typer(
     name="splatop",
+    cls=_Ordered,
     help="Surrogates of PDEs from trajectories and what is known of the equation.",
     no_args_is_help=True,
     pretty_exceptions_enable=False,

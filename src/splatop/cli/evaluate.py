@@ -60,7 +60,7 @@ def evaluate(
         bool | None,
         typer.Option(
             help="Compare accuracy and cost with solvers of the equation on several grids; else "
-            "for coarse models on periodic boxes."
+            "for coarse models on boxes."
         ),
     ] = None,
     shipped: Annotated[

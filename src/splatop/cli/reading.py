@@ -13,8 +13,9 @@ from ..errors import SplatopError
 
 if TYPE_CHECKING:
     from ..data import Trajectories
+    from ..model import ModelSpec
 else:
-    Trajectories = Any
+    Trajectories = ModelSpec = Any
 
 FileArgument = Annotated[Path, typer.Argument(metavar="FILE", help="A file of trajectories.")]
 # What part of a file is looked at, and noise that studies add to it.
@@ -188,6 +189,19 @@ def open_data(file: Any, reading: Reading) -> Trajectories:
     from ..data import open_trajectories
 
     return open_trajectories(file, **arguments(reading))
+
+
+def open_for(spec: ModelSpec, file: Any, reading: Reading) -> Trajectories:
+    """Open a file that a model is applied to: edges that neither it nor the user states are the
+    model's, which the data are held against."""
+    told = any(reading[name] for name in ("boundary", "periodic", "shape", "mask"))
+    domain = spec.domain
+    if told or domain is None or domain.all_periodic or domain.shape is not None:
+        return open_data(file, reading)
+    try:
+        return open_data(file, reading)
+    except SplatopError:
+        return open_data(file, {**reading, "boundary": domain.describe(spec.fields)})
 
 
 def _names(text: str | None) -> list[str] | None:

@@ -10,7 +10,7 @@ from .app import JsonOption, app, console, print_json
 from .coarse import CoarseOption, factor_of, proposals, typical, within_budget
 from .compiled import keeps_compiled
 from .progress import TrainingProgress
-from .reading import Reading, arguments, moments, open_data, reads_a_file
+from .reading import Reading, arguments, moments, open_for, reads_a_file
 from .sensor_options import PointsOption
 
 Benchmark = Annotated[str | None, typer.Argument(help="A benchmark (see `splatop benchmarks`).")]
@@ -283,7 +283,7 @@ def rollout(
         from ..data.inputs import open_inputs
 
         given = open_inputs(inputs_file, loaded.spec.inputs, arguments(reading))
-    with open_data(data, reading) as opened:
+    with open_for(loaded.spec, data, reading) as opened:
         written = forecast(
             loaded,
             opened,

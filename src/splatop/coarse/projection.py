@@ -2,36 +2,71 @@
 
 from dataclasses import replace
 from functools import lru_cache
+from typing import Any
 
 import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Float
 
 from ..data import Trajectories
+from ..domain import Domain
 from ..errors import SplatopError
 from ..grid import Grid
-from ..spectral import interpolation_matrix
+from ..points import Layout, Points
+from ..spaces import between_ends
+from ..spectral import interpolation_matrix, resample
 
 # A field on another grid than the one it is made of.
 Other = Float[Array, "C *M"]
-# Fewer points than this along an axis hold no field worth stepping.
-FEWEST = 8
+# Fewer points than this along an axis hold no field worth stepping; between two ends, where some of
+# the Gaussians lie beyond them, it takes more.
+FEWEST, FEWEST_BETWEEN = 8, 24
+# An axis that is periodic; between two ends the word for an axis is where its points lie.
+RING = "ring"
 
 
-def coarse_points(grid: Grid, factor: int) -> tuple[int, ...]:
-    """The points per axis of a grid that is coarser by `factor`, an even number of them."""
+def axis_words(domain: Domain, layout: Layout) -> tuple[str, ...]:
+    """What a projection has to know of each axis of a box: that it is a ring, or where its points
+    lie between two ends. Nothing, `()`, where all of them are rings."""
+    if domain.all_periodic:
+        return ()
+    if domain.shape is not None or isinstance(layout, Points):
+        raise SplatopError(
+            "expected a box for a coarser grid, got a shape: leave out coarse, which there is the "
+            "number of Gaussians (anchors), and give a stride alone"
+        )
+    return tuple(
+        RING if closed else word for closed, word in zip(domain.periodic, layout, strict=True)
+    )
+
+
+def coarse_points(grid: Grid, factor: int, words: tuple[str, ...] = ()) -> tuple[int, ...]:
+    """The points per axis of a grid that is coarser by `factor`, an even number of them along a
+    ring."""
     if not isinstance(factor, int) or isinstance(factor, bool) or factor < 1:
         raise SplatopError(
             f"expected a whole number of at least 1 to divide the points by, got coarse={factor}"
         )
     points = tuple(2 * round(n / factor / 2) if factor > 1 else n for n in grid.points)
-    if min(points) < FEWEST:
+    if not enough(points, words):
+        least = FEWEST if not words else f"{FEWEST} (between two ends {FEWEST_BETWEEN})"
         raise SplatopError(
-            f"expected a factor that leaves at least {FEWEST} points along each axis, got "
+            f"expected a factor that leaves at least {least} points along each axis, got "
             f"coarse={factor}, which leaves {' x '.join(map(str, points))} of "
             f"{' x '.join(map(str, grid.points))}: use a smaller one"
         )
     return points
+
+
+def enough(points: tuple[int, ...], words: tuple[str, ...] = ()) -> bool:
+    """Whether a grid holds a field worth stepping."""
+    return all(
+        n >= (FEWEST if word == RING else FEWEST_BETWEEN) for n, word in _by_axis(points, words)
+    )
+
+
+def _by_axis(points: tuple[int, ...], words: tuple[str, ...]) -> list[tuple[int, str]]:
+    return list(zip(points, words or (RING,) * len(points), strict=True))
 
 
 @lru_cache(maxsize=64)
@@ -45,23 +80,63 @@ def truncation_matrix(source: int, target: int) -> np.ndarray:
     return interpolation_matrix(odd, target) @ interpolation_matrix(source, odd)
 
 
-def truncate(u: Float[Array, "C *N"], points: tuple[int, ...]) -> Other:
-    """The modes of a periodic field below the Nyquist limit of a grid of `points`, sampled there:
-    the closest field of that space in the mean square."""
-    if u.ndim - 1 != len(points):
-        raise SplatopError(f"expected {u.ndim - 1} numbers of points for {u.shape}, got {points}")
-    for axis, target in enumerate(points, start=1):
-        matrix = jnp.asarray(truncation_matrix(u.shape[axis], target), u.dtype)
-        u = jnp.moveaxis(jnp.tensordot(matrix, u, axes=(1, axis)), 0, axis)
+@lru_cache(maxsize=64)
+def _between(word: str, source: int, target: int) -> np.ndarray:
+    """From samples between two ends to others of them, by the Gaussians that the fewer points of
+    both tell apart: down a projection, up the field itself."""
+    basis = between_ends(min(source, target))
+    there, here = (Grid((n,), (1.0,), layout=(word,)).fractions()[0] for n in (target, source))
+    return basis.evaluate(there) @ np.linalg.pinv(basis.evaluate(here), rcond=1e-6)
+
+
+def _matrices(
+    source: tuple[int, ...], target: tuple[int, ...], words: tuple[str, ...], around: Any
+) -> list[np.ndarray]:
+    """A matrix for each axis, that of a ring by `around(source, target)`."""
+    return [
+        around(n, m) if word == RING else _between(word, n, m)
+        for n, (m, word) in zip(source, _by_axis(target, words), strict=True)
+    ]
+
+
+def _along_axes(u: Any, matrices: list[np.ndarray], first: int, xp: Any) -> Any:
+    """A field with its axes from the `first` on multiplied by a matrix each, in NumPy or JAX."""
+    for axis, matrix in enumerate(matrices, start=first):
+        u = xp.moveaxis(xp.tensordot(xp.asarray(matrix, u.dtype), u, axes=(1, axis)), 0, axis)
     return u
 
 
-def truncated_frames(frames: np.ndarray, points: tuple[int, ...]) -> np.ndarray:
+def truncate(
+    u: Float[Array, "C *N"], points: tuple[int, ...], words: tuple[str, ...] = ()
+) -> Other:
+    """The part of a field that a grid of `points` holds, sampled there.
+
+    Around a ring these are the modes below the Nyquist limit: the closest field of that space in
+    the mean square. Between two ends, which `words` tell (`axis_words`), it is the least-squares
+    fit of half as many Gaussians as points.
+    """
+    if u.ndim - 1 != len(points):
+        raise SplatopError(f"expected {u.ndim - 1} numbers of points for {u.shape}, got {points}")
+    matrices = _matrices(tuple(u.shape[1:]), points, words, truncation_matrix)
+    return _along_axes(u, matrices, 1, jnp)
+
+
+def expand(
+    state: Float[Array, "C *N"], points: tuple[int, ...], words: tuple[str, ...] = ()
+) -> Other:
+    """The field of a coarse state on a grid of `points`."""
+    if not words:
+        return resample(state, points)
+    matrices = _matrices(tuple(state.shape[1:]), points, words, interpolation_matrix)
+    return _along_axes(state, matrices, 1, jnp)
+
+
+def truncated_frames(
+    frames: np.ndarray, points: tuple[int, ...], words: tuple[str, ...] = ()
+) -> np.ndarray:
     """`truncate` of frames `(T, C, *N)` in NumPy, for data that are read by several threads."""
-    for axis, target in enumerate(points, start=2):
-        matrix = truncation_matrix(frames.shape[axis], target).astype(np.float32)
-        frames = np.moveaxis(np.tensordot(matrix, frames, axes=(1, axis)), 0, axis)
-    return np.ascontiguousarray(frames)
+    matrices = _matrices(tuple(frames.shape[2:]), points, words, truncation_matrix)
+    return np.ascontiguousarray(_along_axes(frames.astype(np.float32), matrices, 2, np))
 
 
 class CoarseTrajectories(Trajectories):
@@ -72,12 +147,6 @@ class CoarseTrajectories(Trajectories):
     ):
         self._like(whole)
         check_stride(stride, whole)
-        if points is not None and not whole.domain.all_periodic:
-            raise SplatopError(
-                "expected a periodic box for a coarser grid, got "
-                f"'{whole.domain.describe(whole.fields)}' in {whole.source}: leave out coarse, or "
-                "ask for fewer Gaussians (anchors)"
-            )
         if whole.inputs:
             raise SplatopError(
                 f"expected data without inputs for a coarse model, got {', '.join(whole.inputs)}: "
@@ -88,13 +157,14 @@ class CoarseTrajectories(Trajectories):
         self.times = None if whole.times is None else whole.times[::stride][: self.frames]
         self.coordinates = {}
         self._points = None if points == whole.grid.points else points
+        self._words = () if points is None else axis_words(whole.domain, whole.grid.layout)
         if points is not None:
             self.grid = replace(whole.grid, points=points)
 
     def read(self, trajectory: int, start: int, frames: int) -> np.ndarray:
         begin, many = start * self.stride, (frames - 1) * self.stride + 1
         kept = self.whole.read(trajectory, begin, many)[:: self.stride]
-        return kept if self._points is None else truncated_frames(kept, self._points)
+        return kept if self._points is None else truncated_frames(kept, self._points, self._words)
 
     @property
     def observed(self) -> Trajectories:

@@ -4,9 +4,9 @@ from typing import Any
 
 import equinox as eqx
 
-from ..spectral import Field, resample
+from ..spectral import Field
 from ..stepper import Coefficients, Stepper
-from .projection import Other, truncate
+from .projection import Other, expand, truncate
 from .refine import Refiner
 
 
@@ -22,12 +22,13 @@ class CoarseStepper(Stepper):
     points: tuple[int, ...] = eqx.field(static=True)
     stays: bool = eqx.field(static=True, default=False)
     refiner: Refiner | None = None
+    words: tuple[str, ...] = eqx.field(static=True, default=())  # of the axes: `axis_words`
 
     def __call__(self, u: Field, coefficients: Coefficients) -> Other:
         return self.leave(self.coarse(self.enter(u), coefficients), tuple(u.shape[1:]))
 
     def enter(self, u: Field) -> Other:
-        return truncate(u, self.points)
+        return truncate(u, self.points, self.words)
 
     def leave(self, state: Field, points: tuple[int, ...]) -> Other:
         if self.stays:
@@ -35,7 +36,7 @@ class CoarseStepper(Stepper):
         finer = self.refiner is not None and all(
             n > m for n, m in zip(points, state.shape[1:], strict=True)
         )
-        field = resample(state, points)
+        field = expand(state, points, self.words)
         return field + self.refiner(state, points) if finer and self.refiner else field
 
     @property
@@ -65,7 +66,11 @@ class CoarseStepper(Stepper):
     @property
     def physics_alone(self) -> Stepper | None:
         physics = self.coarse.embedded
-        return None if physics is None else CoarseStepper(physics, self.points, self.stays)
+        return (
+            None
+            if physics is None
+            else CoarseStepper(physics, self.points, self.stays, words=self.words)
+        )
 
     @property
     def network(self) -> Any:

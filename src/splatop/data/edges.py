@@ -17,8 +17,8 @@ from ..grid import Grid
 from .axes import as_lengths, as_origin
 from .ends import Sampled, proposed, sampled, seen_at, violation
 from .evened import evened
-from .sampling import AxisPoints, axis_points, sampling_words, unknown_sampling
-from .seam import check_seam, open_seam, seams_of, without_end
+from .sampling import AxisPoints, axis_points, both_ends, sampling_words, unknown_sampling
+from .seam import Seam, check_seam, open_seam, seams_of, without_end
 from .shaped import settled_on_shape, speaks_of_a_shape
 from .stated import OPEN, PERIODIC
 from .trajectories import Trajectories
@@ -180,8 +180,11 @@ def _from_flags(data: Trajectories, told: Told) -> _Edges:
     unsaid = [axis for axis, pair in enumerate(flags) if None in pair]
     check_holes(data, unsaid)
     seams = dict(zip(unsaid, seams_of(data, tuple(unsaid)), strict=True))
+    dropped = data.attributes.get("dropped_end", "")  # whoever drops an end says that it repeats
     torn = {
-        axis: open_seam(seam, AXES[axis]) or (_two_ends(data, axis, told) if seam.hidden else None)
+        axis: None
+        if AXES[axis] in dropped
+        else _two_ends(data, axis, seam, told) or open_seam(seam, AXES[axis])
         for axis, seam in seams.items()
     }
     looks = told.periodic is not False
@@ -216,18 +219,20 @@ def _from_flags(data: Trajectories, told: Told) -> _Edges:
     raise _unknown(data, told, periodic, reason)
 
 
-def _two_ends(data: Trajectories, axis: int, told: Told) -> str | None:
-    """Why an axis may not be periodic although nothing is seen: its coordinates hold both ends."""
+def _two_ends(data: Trajectories, axis: int, seam: Seam, told: Told) -> str | None:
+    """Why an axis may not be periodic although nothing speaks against it: its coordinates hold both
+    ends, and the points there are equal, or noise hides whether they are."""
+    if seam.repeats or seam.held or not (seam.hidden or seam.equal):
+        return None
     lengths = as_lengths(told.lengths, data.grid.dims)
-    length = None if lengths is None else lengths[axis]
-    found = axis_points(data, axis, word=None, length=length, begin=None)
-    if found is None or found.layout != "ends":
+    found = both_ends(data, axis, None if lengths is None else lengths[axis])
+    if found is None:
         return None
     name, end = AXES[axis], found.begin + found.length
+    seen = "its first and last points are equal" if seam.equal else "noise hides whether it closes"
     return (
-        f"noise hides whether {name} closes, and both of its ends, {found.begin:g} and {end:g}, "
-        "are points, as with walls or where a period's end is there twice (--drop-end, "
-        "drop_end=True)"
+        f"and along {name} {seen}, and both of its ends, {found.begin:g} and {end:g}, are points, "
+        "as with walls or where a period's end is there twice (--drop-end, drop_end=True)"
     )
 
 

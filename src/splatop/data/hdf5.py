@@ -34,6 +34,22 @@ def datasets(parent: h5py.Group) -> dict[str, h5py.Dataset]:
     return {name: item for name, item in parent.items() if isinstance(item, h5py.Dataset)}
 
 
+def all_datasets(file: h5py.File) -> dict[str, h5py.Dataset]:
+    """The datasets of all groups, by their last name where it is the only one of its kind."""
+    found: dict[str, h5py.Dataset] = {}
+
+    def visit(path: str, item: Any) -> None:
+        if isinstance(item, h5py.Dataset):
+            found[path] = item
+
+    file.visititems(visit)
+    last = [path.rsplit("/", 1)[-1] for path in found]
+    return {
+        (name if last.count(name) == 1 else path): item
+        for name, (path, item) in zip(last, found.items(), strict=True)
+    }
+
+
 def group(parent: h5py.Group, name: str) -> h5py.Group | None:
     item = parent.get(name)
     return item if isinstance(item, h5py.Group) else None

@@ -15,7 +15,7 @@ from .edges import Told, settled
 from .inputs import check_drop, with_inputs
 from .masks import NAN
 from .open import open_trajectories
-from .scattered import at_points
+from .places import at_points
 from .seam import without_end
 from .times import frame_times, told_times
 from .trajectories import ArrayTrajectories, Trajectories, in_memory

@@ -12,13 +12,15 @@ from .trajectories import Trajectories
 
 NAN = "nan"
 _UNREAD = np.empty((0, 0))
+# Frames that are looked at for NaN that come and go.
+_LOOKED_AT = 9
 
 
 def read_mask(path: Path, name: str, data: Trajectories) -> np.ndarray:
     """True where a point of the grid is inside: from the variable `name`, or where the first frame
     is finite if that is "nan"."""
     if name.lower() == NAN:
-        return np.isfinite(data.states(0, 0, 1)[0]).all(axis=0)
+        return where_finite(data)
     held = _variables(path, name)
     if name not in held:
         raise unknown_name("variable of the file for --mask", name, (*held, NAN))
@@ -30,6 +32,28 @@ def read_mask(path: Path, name: str, data: Trajectories) -> np.ndarray:
             "store it with x first, as the fields are read"
         )
     return mask
+
+
+def where_finite(data: Trajectories) -> np.ndarray:
+    """True where a point of the grid has values; refused if that changes in time, as under clouds
+    or around a body that moves: a shape stays as it is."""
+    every = np.unique(np.linspace(0, data.frames - 1, _LOOKED_AT).astype(int))
+    first = None
+    for trajectory in sorted({0, data.trajectories - 1}):
+        for step in every:
+            finite = np.isfinite(data.states(trajectory, int(step), 1)[0]).all(axis=0)
+            first = finite if first is None else first
+            changed = int((finite != first).sum())
+            if changed:
+                raise SplatopError(
+                    f"{data.source}: expected NaN at the same points in every frame, the outside "
+                    f"of a shape that stays, got {changed} others at step {step} of trajectory "
+                    f"{trajectory}: if they are gaps in measurements (clouds), give the values "
+                    "that are there as a table to splatop reconstruct or assimilate; shapes that "
+                    "move are not supported"
+                )
+    assert first is not None
+    return first
 
 
 def _variables(path: Path, wanted: str) -> dict[str, np.ndarray]:

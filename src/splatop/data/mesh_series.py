@@ -13,7 +13,7 @@ from ..errors import SplatopError
 from ..shapes.mesh import read_mesh, shape_of_mesh, triangles_of
 from .axes import choose_fields
 from .hdf5 import error_line
-from .scattered import at_points
+from .places import at_points
 from .trajectories import ArrayTrajectories
 
 SERIES = (".xdmf", ".xmf", ".pvd")
@@ -23,9 +23,7 @@ _MOST_BYTES = 10_000_000  # of a collection, which is a list of file names
 Frame = tuple[float, dict[str, np.ndarray]]
 
 
-def open_series(
-    path: Path, *, fields: Sequence[str] | None, dt: float | None, **box: Any
-) -> ArrayTrajectories:
+def open_series(path: Path, *, fields: Sequence[str] | None, dt: float | None) -> ArrayTrajectories:
     """A time series on a mesh that meshio reads, at the mesh's vertices; the mesh is the shape."""
     source = path.name
     mesh, frames = _collection(path) if path.suffix.lower() == ".pvd" else _xdmf(path)
@@ -62,7 +60,6 @@ def open_series(
         source=source,
         kind="mesh series",
         times=np.array([time for time, _ in frames]),
-        **box,
     )
     found.mesh_shape = shape_of_mesh(mesh, source)
     return found

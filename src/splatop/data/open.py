@@ -9,16 +9,17 @@ import numpy as np
 
 from ..errors import SplatopError
 from .arrays import NPY, ZIP, coordinates_beside, load_npz, open_npy, open_npz
+from .axes import components_of
 from .complex_fields import real_fields
 from .edges import Told, settled
-from .hdf5 import SIGNATURE, datasets, error_line, open_hdf5
+from .hdf5 import SIGNATURE, all_datasets, error_line, open_hdf5
 from .inputs import check_drop, with_inputs
 from .masks import read_mask
 from .mesh_series import SERIES, SINGLE, one_mesh, open_series
 from .names import Renamed, names_asked
 from .pdebench import FlatTrajectories, GroupedTrajectories, is_flat, is_grouped
 from .scattered import from_arrays, from_dataset
-from .tables import TABLES, open_table
+from .tables import TABLES, open_matrix, open_table
 from .times import steady, told_times
 from .trajectories import Trajectories
 from .well_reader import WellTrajectories, is_well
@@ -75,7 +76,7 @@ def open_trajectories(
     files_names, new_names = names_asked(fields)
     asked = {"fields": files_names, "lengths": lengths, "dt": dt, "origin": origin}
     try:
-        trajectories = _open(path, axes, asked)
+        trajectories = _open_with(path, axes, asked, inputs)
     except (SplatopError, PermissionError):
         raise
     except Exception as error:  # whatever a damaged file makes its library raise
@@ -104,6 +105,19 @@ def open_trajectories(
     return trajectories
 
 
+def _open_with(
+    path: Path, axes: str | None, asked: dict[str, Any], inputs: Sequence[str] | None
+) -> Trajectories:
+    """The fields asked for, and the inputs that are not among them."""
+    opened = _open(path, axes, asked)
+    known = (*opened.fields, *opened.static)
+    missing = [i for i in inputs or () if i not in known and not components_of(i, known)]
+    if asked["fields"] is None or not missing:
+        return opened
+    opened.close()
+    return _open(path, axes, {**asked, "fields": [*asked["fields"], *missing]})
+
+
 def _open(path: Path, axes: str | None, asked: dict[str, Any]) -> Trajectories:
     if not path.exists():
         raise SplatopError(f"expected a data file, {path} does not exist")
@@ -115,8 +129,7 @@ def _open(path: Path, axes: str | None, asked: dict[str, Any]) -> Trajectories:
         start = stream.read(16)
     head = start[:8]
     if path.suffix.lower() in TABLES:
-        _of_points(axes, asked)
-        return open_table(path, **asked)
+        return open_table(path, **asked) if axes is None else open_matrix(path, axes=axes, **asked)
     if path.suffix.lower() in SERIES:
         return open_series(path, **_of_points(axes, asked))
     if path.suffix.lower() in SINGLE:
@@ -159,15 +172,9 @@ def _hdf5(path: Path, axes: str | None, asked: dict[str, Any]) -> Trajectories:
         if _is_netcdf(file):
             file.close()
             return _labelled(path, axes, asked)
-        if not is_flat(file) and _has_coordinates(file):
-            return _named_datasets(file, path, axes, asked)
-        if is_flat(file) or (axes is not None and asked["fields"] is not None):
+        if is_flat(file) or _named_of_many(file, axes, asked["fields"]):
             return FlatTrajectories(file, axes=axes, **asked, source=path.name)
-        found = ", ".join(file) or "nothing"
-        raise SplatopError(
-            f"{path.name}: expected the layout of The Well, PDEBench or NetCDF, got an HDF5 file "
-            f"with {found}: name its datasets and their axes (--fields u --axes btxy)"
-        )
+        return _named_datasets(file, path, axes, asked)
     except BaseException:
         file.close()
         raise
@@ -194,9 +201,7 @@ def _matlab(path: Path, axes: str | None, asked: dict[str, Any]) -> Trajectories
     from .matlab import numbers_of, open_matlab  # with xarray, as above
 
     if axes is None:
-        found = from_arrays(
-            numbers_of(path), **_of_points(axes, asked), source=path.name, kind="matlab points"
-        )
+        found = from_arrays(numbers_of(path), **asked, source=path.name, kind="matlab")
         if found is not None:
             return found
     return open_matlab(path, axes=axes, **asked)
@@ -218,7 +223,7 @@ def _npy(path: Path, axes: str | None, asked: dict[str, Any]) -> Trajectories:
 def _npz(path: Path, axes: str | None, asked: dict[str, Any]) -> Trajectories:
     arrays = load_npz(path)
     if axes is None:
-        found = from_arrays(arrays, **_of_points(axes, asked), source=path.name, kind="npz points")
+        found = from_arrays(arrays, **asked, source=path.name, kind="npz")
         if found is not None:
             return found
     from .variables import Variables, letter_of, open_variables  # with xarray, as above
@@ -230,8 +235,12 @@ def _npz(path: Path, axes: str | None, asked: dict[str, Any]) -> Trajectories:
     return open_npz(path, arrays, axes=axes, **asked)
 
 
-def _has_coordinates(file: h5py.File) -> bool:
-    return any(name.lower() in ("x", "t", "time") for name in datasets(file))
+def _named_of_many(file: h5py.File, axes: str | None, fields: Sequence[str] | None) -> bool:
+    """Whether fields and axes were given, and no dataset is named as a coordinate."""
+    from .variables import letter_of  # with xarray, as above
+
+    given = axes is not None and fields is not None and all(name in file for name in fields)
+    return given and not any(letter_of(name) for name in all_datasets(file))
 
 
 def _named_datasets(
@@ -242,9 +251,14 @@ def _named_datasets(
 
     arrays = {
         name: Stored(item, transposed=False)
-        for name, item in datasets(file).items()
+        for name, item in all_datasets(file).items()
         if item.size and (item.dtype.names or np.issubdtype(item.dtype, np.number))
     }
+    if not arrays:
+        raise SplatopError(
+            f"{path.name}: expected datasets of numbers, got an HDF5 file with "
+            f"{', '.join(file) or 'nothing'}"
+        )
     variables = Variables(arrays, {}, path.name)
     opened = open_variables(variables, axes=axes, close=file.close, **asked)
     opened.attributes["format"] = "hdf5"

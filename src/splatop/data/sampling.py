@@ -81,6 +81,12 @@ def axis_points(
     return AxisPoints(_tidy(start, step) if begin is None else begin, _tidy(side, step), word, why)
 
 
+def both_ends(data: Trajectories, axis: int, length: float | None = None) -> AxisPoints | None:
+    """An axis whose coordinates run from one end of the box to the other; None of all others."""
+    found = axis_points(data, axis, word=None, length=length, begin=None)
+    return found if found is not None and found.layout == "ends" else None
+
+
 def candidates(first: float, step: float, count: int) -> dict[str, tuple[float, float]]:
     """The begin and the length of the domain for each layout of the same points."""
     return {

@@ -6,10 +6,9 @@ from typing import Any
 import numpy as np
 
 from ..errors import SplatopError
-from ..points import Points
-from .axes import check_real, choose_fields, need
+from .axes import check_real, choose_fields
+from .places import at_places, at_points
 from .stated import Stated
-from .times import frame_times
 from .trajectories import ArrayTrajectories
 
 # What arrays of points, of times and of triangles are called, without regard to case.
@@ -35,58 +34,21 @@ DIMENSIONS = (
 )
 
 
-def at_points(
-    array: np.ndarray,
-    places: np.ndarray,
-    *,
-    dt: float | None,
-    fields: Sequence[str],
-    source: str,
-    kind: str,
-    times: np.ndarray | None = None,
-    lengths: Sequence[float] | None = None,
-    origin: Sequence[float] | None = None,
-) -> ArrayTrajectories:
-    """Trajectories from values `(B, T, C, P)` at places `(P, 2)`.
-
-    A `dt` that is given replaces the `times` of the frames, which need not be even.
-    """
-    grid = Points.of(places, lengths=lengths, origin=origin)
-    repeated = len(places) - len(np.unique(np.round(grid.places, 12), axis=0))
-    if repeated:
-        raise SplatopError(
-            f"{source}: expected points in different places, got {repeated} that repeat another: "
-            "keep one of each"
-        )
-    if array.ndim != 4 or array.shape[3] != len(grid.places):
-        raise SplatopError(
-            f"{source}: expected values (B, T, C, P) at its P = {len(grid.places)} points, got "
-            f"shape {array.shape}"
-        )
-    if dt is not None:
-        times = None
-    elif times is not None:
-        dt, times = frame_times(times, source=source, name="t")
-    step = need(dt, "the time between frames", "give it (--dt)", source)
-    about = {"source": source, "format": kind}
-    return ArrayTrajectories(
-        array, grid, dt=step, fields=tuple(fields), attributes=about, times=times
-    )
-
-
 def from_arrays(
     arrays: Mapping[str, np.ndarray],
     *,
     fields: Sequence[str] | None,
     dt: float | None,
+    lengths: float | Sequence[float] | None,
+    origin: float | Sequence[float] | None,
     source: str,
     kind: str,
-    **box: Any,
 ) -> ArrayTrajectories | None:
     """From named arrays, points among them; None if there are none.
 
     The axes of values are told by their lengths, that of the points and that of the times, and by
-    their order; triangles of the points, if there are some, are the shape.
+    their order; triangles of the points, if there are some, are the shape. Points without triangles
+    that fill an even grid are that grid.
     """
     by_name = {name.lower(): name for name in arrays}
     found_places = _places(arrays, by_name, source)
@@ -123,11 +85,12 @@ def from_arrays(
         )
     stacked = np.stack([found[name] for name in names], axis=2)
     wanted = tuple(fields) if fields is not None and len(fields) == len(names) else names
-    opened = at_points(
-        stacked, points, dt=dt, fields=wanted, source=source, kind=kind, times=times, **box
-    )
-    if cells is not None:
-        opened.mesh_shape = _shape(points, np.asarray(arrays[cells]), str(cells), source)
+    about: dict[str, Any] = {"dt": dt, "fields": wanted, "source": source}
+    if cells is None:
+        box = {"lengths": lengths, "origin": origin}
+        return at_places(stacked, points, times, **box, kind=kind, **about)
+    opened = at_points(stacked, points, times=times, kind=kind, **about)
+    opened.mesh_shape = _shape(points, np.asarray(arrays[cells]), str(cells), source)
     return opened
 
 
@@ -244,7 +207,7 @@ def _letters(shape: tuple[int, ...], points: int, times: int | None) -> str | No
 
 
 def from_dataset(
-    data: Any, *, fields: Sequence[str] | None, dt: float | None, source: str, **box: Any
+    data: Any, *, fields: Sequence[str] | None, dt: float | None, source: str
 ) -> ArrayTrajectories | None:
     """From xarray with a dimension of points that has coordinates x and y; None without one."""
     dimension = next((str(d) for d in data.dims if str(d).lower() in DIMENSIONS), None)
@@ -284,7 +247,6 @@ def from_dataset(
         source=source,
         kind="xarray points",
         times=data[clock].values if known else None,
-        **box,
     )
     text = data.attrs.get("boundary_conditions")
     if isinstance(text, str):

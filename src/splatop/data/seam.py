@@ -6,6 +6,7 @@ import numpy as np
 
 from ..errors import SplatopError
 from .axes import SPATIAL
+from .sampling import both_ends
 from .trajectories import Trajectories
 
 # A step across the seam, relative to the steps beside it, from which the two points may be one.
@@ -32,6 +33,7 @@ class Seam:
     may_drop: bool  # without the last point the field is no rougher
     held: bool = False  # both ends keep their values while the points beside them change
     hidden: bool = False  # the steps there are noise, and tell nothing
+    equal: bool = False  # the step across is nothing, those beside it are not
 
 
 class WithoutEnd(Trajectories):
@@ -67,7 +69,11 @@ def without_end(
     """
     axes = tuple(range(data.grid.dims)) if axes is None else axes
     seams = seams_of(data, axes)
-    dropped = tuple(axis for axis, seam in zip(axes, seams, strict=True) if seam.may_drop)
+    dropped = tuple(
+        axis
+        for axis, seam in zip(axes, seams, strict=True)
+        if seam.may_drop or (seam.equal and both_ends(data, axis))
+    )
     if not dropped:
         along = ", ".join(SPATIAL[axis] for axis in axes)
         raise SplatopError(
@@ -167,7 +173,8 @@ def _seam(lines: np.ndarray) -> Seam:
     A repeated point leaves a stall in an otherwise smooth field: the step across is nothing beside
     its neighbours, and without the point the fourth differences there are smaller. Where a field is
     flat or noise at its ends, both are alike, and the point is not called a repeated one. A field
-    that is symmetric about the seam has equal ends too, but gets rougher without one of them.
+    that is symmetric about the seam has equal ends too, but gets rougher without one of them; so
+    does one with a kink there, and then only coordinates can tell (`equal`).
     """
     steps = _rms(np.roll(lines, -1, 0) - lines)
     inner, across = float(steps[:-1].max(initial=0.0)), float(steps[-1])
@@ -187,7 +194,8 @@ def _seam(lines: np.ndarray) -> Seam:
     noise = float(np.median(fourth) / np.sqrt(70 / 2))
     hidden = noise > max(_NOISE * float(max(steps[0], steps[-2])), rounding)
     may_drop = dropped <= max(1.5 * whole, rounding)
-    return Seam(across / inner, repeats, kink, may_drop, hidden=hidden)
+    same = across <= rounding < _SAME * float(min(steps[0], steps[-2]))
+    return Seam(across / inner, repeats, kink, may_drop, hidden=hidden, equal=same)
 
 
 def _fourth(points: np.ndarray) -> float:

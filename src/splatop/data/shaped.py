@@ -7,26 +7,20 @@ from typing import Any
 
 import numpy as np
 
-from ..derivative import gradient, value
-from ..domain import AXES, Axis, Condition, Domain
-from ..equation import edge_values, parse_boundary
+from ..domain import Axis, Condition, Domain
+from ..equation import parse_boundary
 from ..equation.shape_text import parse_shape
 from ..errors import SplatopError
 from ..grid import Grid
 from ..points import ROUNDING, Points, points_inside, random_points
 from ..shapes import Place, Shape, shape_of_mask
 from ..shapes.mesh import SUFFIXES, read_mesh, shape_of_mesh
-from ..spaces.kept import shape_basis_of
-from ..spaces.shape_basis import edge_points
 from .axes import as_lengths, as_origin
+from .masks import where_finite
+from .obeyed import check_conditions
 from .sampling import axis_points, rounded, sampling_words
 from .trajectories import Trajectories
 from .window import all_free, look_for_holes, window_of
-
-# Data break a condition if half of an edge is off by this share of a field's spread; for slopes, of
-# the spread over a tenth of the shape.
-_OFF = 0.1
-_LOOKED_AT = 3
 
 
 class MaskedTrajectories(Trajectories):
@@ -87,7 +81,7 @@ def settled_on_shape(data: Trajectories, told: Any) -> Trajectories:
         "" if shape.is_exact else "; its edge was read off a mask and is known to a cell only"
     )
     if told.boundary is not None:
-        _check_conditions(data, domain)
+        check_conditions(data, domain)
     look_for_holes(data, shape)
     return data
 
@@ -137,8 +131,7 @@ def _outward(end: float, size: float, low: bool) -> float:
 def _masked(data: Trajectories, told: Any) -> tuple[Trajectories, Shape, tuple[Place, Place]]:
     grid = _grid(data, told)
     corners = _corners(Domain.box(grid.lengths, grid.origin, (False, False)))
-    first = data.states(0, 0, 1)[0]
-    finite = np.isfinite(first).all(axis=0)
+    finite = where_finite(data)
     stated = data.stated.domain
     if told.mask is not None:
         mask = _mask(told.mask, grid, data.source)
@@ -255,59 +248,6 @@ def _check_inside(data: Trajectories, shape: Shape) -> None:
             f"{len(away)} outside, the farthest at ({x:.6g}, {y:.6g}), {away[worst]:.3g} from the "
             "edge: correct the shape, or leave these points out"
         )
-
-
-def _check_conditions(data: Trajectories, domain: Domain) -> None:
-    """Refuse values and slopes that the data plainly do not have at an edge."""
-    grid, shape = data.grid, domain.shape
-    assert isinstance(grid, Points)
-    assert shape is not None
-    if all(one.kind == "free" for one in domain.conditions.values()):
-        return
-    for functions in (min(len(grid.places) / 5, 300), len(grid.places) / 12, len(grid.places) / 30):
-        spacing = float(np.sqrt(shape.area / functions))
-        anchors = tuple(max(6, int(np.ceil(n / spacing)) + 1) for n in domain.lengths)
-        free = shape_basis_of(domain.with_conditions({}), anchors, ())
-        if free.size <= len(grid.places) / 2:
-            break
-    else:
-        return  # too few points to see anything
-    rows = free.evaluate(grid.places, value(2))
-    every = np.linspace(0, data.frames - 1, _LOOKED_AT).astype(int)
-    frames = np.stack([data.window(0, int(t), 1)[0] for t in every]).astype(float)
-    columns = np.moveaxis(frames, -1, 0).reshape(len(rows), -1)
-    fitted = np.linalg.pinv(rows, rcond=1e-5) @ columns
-    names, places, normals = edge_points(shape, spacing)
-    at_edge = (free.evaluate(places, value(2)) @ fitted).reshape(-1, *frames.shape[:2])
-    along_x, along_y = (free.evaluate(places, d) @ fitted for d in gradient(2))
-    slopes = (normals[:, :1] * along_x + normals[:, 1:] * along_y).reshape(at_edge.shape)
-    reach = 0.1 * np.sqrt(shape.area)
-    for (side, name), one in domain.conditions.items():
-        if name not in data.fields:
-            continue  # an inverse Laplacian, which the data do not hold
-        here = np.array(names) == side
-        channel = data.fields.index(name)
-        spread = float(frames[:, channel].std())
-        along = dict(zip(AXES, places[here].T, strict=False))
-        try:
-            wanted = edge_values(one, along, data.trajectory_coefficients(0))
-        except (SplatopError, KeyError):
-            continue  # a coefficient that only the equation will give
-        found = (at_edge if one.kind == "value" else slopes * reach)[here, :, channel]
-        wanted = np.asarray(wanted) * (1.0 if one.kind == "value" else reach)
-        off = float(np.median(np.abs(found - wanted[:, None])))
-        allowed = _OFF * spread
-        if not shape.is_exact and one.kind == "value":  # the edge of a mask is known to a cell
-            cell = np.sqrt(shape.area / len(grid.places))
-            allowed += cell * float(np.median(np.abs(slopes[here, :, channel])))
-        if off > allowed > 0:
-            what = "values" if one.kind == "value" else "slopes"
-            unit = 1.0 if one.kind == "value" else reach
-            raise SplatopError(
-                f"{data.source}: expected data that obey their boundary, but '{one.text(name)}' at "
-                f"{side} does not hold: {what} there differ from it by about {off / unit:.3g} "
-                f"(the field's spread is {spread:.3g}): state what holds there (--boundary)"
-            )
 
 
 def shape_and_points(

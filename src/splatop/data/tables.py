@@ -8,25 +8,23 @@ from typing import Any
 
 import numpy as np
 
-from ..errors import SplatopError, check_memory
-from ..grid import Grid
+from ..errors import SplatopError
+from .arrays import AxesTrajectories
 from .atomic import complete_or_absent
-from .axes import SPATIAL, as_lengths, as_origin, choose_fields, uneven_gaps
-from .hdf5 import error_line
-from .scattered import at_points
-from .times import frame_times
+from .axes import SPATIAL, choose_fields
+from .places import at_places
+from .table_file import (
+    BINARY,
+    COUNTERS,
+    fields_of,
+    moments,
+    place_and_time,
+    read_numbers,
+    read_table,
+)
 from .trajectories import ArrayTrajectories, Trajectories
 
 TABLES = (".csv", ".tsv", ".txt", ".dat", ".parquet", ".pq")
-_BINARY = (".parquet", ".pq")
-_KEYS = ("trajectory", "t", *SPATIAL)
-# What others call a place or a time, for the proposal when ours is not found.
-_LIKE = {
-    "t": ("datetime", "timestamp", "date", "valid_time", "seconds", "hours", "days"),
-    "x": ("lon", "longitude", "points:0", "x-coordinate"),
-    "y": ("lat", "latitude", "points:1", "y-coordinate"),
-}
-_FEWEST = 3  # points along an axis of what is taken for a grid
 
 
 def open_table(
@@ -38,9 +36,12 @@ def open_table(
     origin: float | Sequence[float] | None = None,
 ) -> ArrayTrajectories:
     """A table whose rows are the values at one point and time, in any order."""
-    table, source = _read(path), path.name
+    table, source = read_table(path), path.name
     keys, names = _columns(table, fields, source)
-    columns = {what: _numbers(table[column], column, source) for what, column in names.items()}
+    columns = {
+        what: _numbers(table[column], column, source, is_time=what == "t")
+        for what, column in names.items()
+    }
     space = [axis for axis in SPATIAL if axis in keys]
     if len(space) == 3 and len(np.unique(columns["z"])) == 1:
         space = ["x", "y"]  # a plane
@@ -58,8 +59,8 @@ def open_table(
     with np.errstate(over="ignore"):  # what is too large becomes infinite, and is told so
         for channel, name in enumerate(chosen):
             array[run, frame, channel, place] = columns[name]
-    kind = "parquet" if path.suffix.lower() in _BINARY else "csv"
-    found = _at_places(
+    kind = "parquet" if path.suffix.lower() in BINARY else "csv"
+    found = at_places(
         array,
         points,
         times,
@@ -75,6 +76,12 @@ def open_table(
     return found
 
 
+def open_matrix(path: Path, *, axes: str, **asked: Any) -> AxesTrajectories:
+    """A table without names as the array that it is, its rows and columns named by `axes`."""
+    about = {"source": path.name, "format": "text"}
+    return AxesTrajectories([read_numbers(path)], axes, attributes=about, **asked)
+
+
 def _once(columns: Mapping[str, np.ndarray], source: str) -> dict[str, np.ndarray]:
     """The columns without rows that are there twice, word for word."""
     rows = np.stack(list(columns.values()), axis=1)
@@ -86,103 +93,42 @@ def _once(columns: Mapping[str, np.ndarray], source: str) -> dict[str, np.ndarra
     return {what: values[kept] for what, values in columns.items()}
 
 
-def _at_places(
-    array: np.ndarray,
-    points: np.ndarray,
-    times: np.ndarray,
-    *,
-    fields: Sequence[str],
-    dt: float | None,
-    lengths: float | Sequence[float] | None,
-    origin: float | Sequence[float] | None,
-    source: str,
-    kind: str,
-) -> ArrayTrajectories:
-    """Values `(B, T, C, P)` on the even grid that their places fill, or at points in 2D."""
-    on_grid = _grid_of(points)
-    if on_grid is None:
-        if points.shape[1] != 2:
-            raise SplatopError(
-                f"{source}: expected rows at the points of an even grid in {points.shape[1]}D, got "
-                f"{len(points)} places that fill none: scattered points are for 2D, interpolate "
-                "to even ones first"
-            )
-        return at_points(array, points, dt=dt, fields=fields, source=source, kind=kind, times=times)
-    axes, where = on_grid
-    sides = tuple(len(along) for along in axes)
-    given = as_lengths(lengths, len(axes))
-    box = tuple(len(a) * float(a[-1] - a[0]) / (len(a) - 1) for a in axes)
-    begins = as_origin(origin, len(axes)) or tuple(float(along[0]) for along in axes)
-    stamps = None
-    if dt is None:
-        dt, stamps = frame_times(times, source=source, name="t")
-    found = ArrayTrajectories(
-        array[..., where].reshape(*array.shape[:3], *sides),
-        Grid(sides, given or box, begins),
-        dt=dt,
-        fields=tuple(fields),
-        attributes={"source": source, "format": kind},
-        times=stamps,
-    )
-    found.coordinates = dict(zip(SPATIAL, axes, strict=False))
-    return found
-
-
 def _columns(
     table: Any, fields: Sequence[str] | None, source: str
 ) -> tuple[Mapping[str, Any], Mapping[str, Any]]:
     """The columns of time and place by what they are, and these with those of the fields."""
-    names = {str(c).strip().lower(): c for c in table.columns}
-    if "t" not in names and "time" in names:
-        names["t"] = names["time"]
-    missing = [key for key in ("t", "x") if key not in names]
+    keys = place_and_time(table.columns, source)
+    missing = [key for key in ("t", "x") if key not in keys]
     if missing:
-        like = [f"{n} {key}" for key in ("t", "x", "y") for n in names if n in _LIKE[key]]
-        numbered = _is_number(str(table.columns[0]))
-        cure = (
-            "name the columns in the first line, such as t,x,y,u"
-            if numbered
-            else (
-                f"rename columns in the first line ({', '.join(like) or 'time t, place x and y'})"
-            )
-        )
         raise SplatopError(
             f"{source}: expected columns t, x[, y, z], one for each field, and trajectory if there "
             f"are several, got {', '.join(map(str, table.columns[:12]))}: no "
-            f"{', '.join(missing)}; {cure}"
+            f"{', '.join(missing)}; rename columns in the first line (time t, place x and y)"
         )
-    if "z" in names and "y" not in names:
+    if "z" in keys and "y" not in keys:
         raise SplatopError(f"{source}: expected columns x, y and z, got x and z: call z y")
-    keys = {key: names[key] for key in _KEYS if key in names}
-    by_field = {str(c).strip(): c for c in table.columns if c not in keys.values()}
+    by_field = fields_of(table, keys)
     if fields is None:  # whatever else a table holds, such as names of stations, is no field
-        numeric = {n: c for n, c in by_field.items() if table[c].dtype.kind in "fiub"}
+        numeric = {
+            name: column
+            for name, column in by_field.items()
+            if table[column].dtype.kind in "fiub" and name.lower() not in COUNTERS
+        }
         by_field = numeric or by_field
+    else:  # a column may be asked for with its unit
+        by_field |= {str(column).strip(): column for column in by_field.values()}
     if not by_field:
         raise SplatopError(f"{source}: expected a column for each field beside t, x and y")
     chosen = choose_fields(fields, by_field)
     return keys, {**keys, **{name: by_field[name] for name in chosen}}
 
 
-def _is_number(text: str) -> bool:
-    try:
-        float(text)
-    except ValueError:
-        return False
-    return True
-
-
-def _numbers(values: Any, column: Any, source: str) -> np.ndarray:
-    """A column as numbers; moments are counted in seconds from the first on."""
+def _numbers(values: Any, column: Any, source: str, *, is_time: bool = False) -> np.ndarray:
+    """A column as numbers; moments of a time are counted in seconds from the first on."""
     if values.dtype.kind not in "fiubM":
-        import pandas as pd
-
-        moments = None
-        if str(column).strip().lower() in ("t", "time"):
-            moments = pd.to_datetime(values, errors="coerce", format="ISO8601", utc=True)
-        if moments is None or moments.isna().any():
+        if not is_time:
             raise SplatopError(f"{source}: expected numbers in column '{column}', got text")
-        values = moments
+        values = moments(values, column, source)
     if values.dtype.kind == "M" or hasattr(values.dtype, "tz"):
         return (values - values.min()).dt.total_seconds().to_numpy(float)
     found = values.to_numpy(float)
@@ -238,16 +184,6 @@ def _check_rows(
     )
 
 
-def _grid_of(points: np.ndarray) -> tuple[list[np.ndarray], np.ndarray] | None:
-    """The even axes that points `(P, d)` fill and the point at each place of them, or None."""
-    axes = [np.unique(values) for values in points.T]
-    if np.prod([len(along) for along in axes], dtype=float) != len(points):
-        return None
-    if any(len(along) < _FEWEST or uneven_gaps(along).any() for along in axes):
-        return None
-    return axes, np.lexsort(points.T[::-1])
-
-
 def save_table(path: str | Path, data: Trajectories) -> None:
     """Write trajectories at points as a table, complete or not at all."""
     import pandas as pd
@@ -273,30 +209,3 @@ def save_table(path: str | Path, data: Trajectories) -> None:
             table.to_csv(partial, index=False)
         else:
             table.to_parquet(partial, index=False)
-
-
-def _read(path: Path) -> Any:
-    import pandas as pd
-
-    check_memory(path.stat().st_size, "a table", "write it in a binary format, or fewer rows")
-    try:
-        if path.suffix.lower() in _BINARY:
-            return pd.read_parquet(path)
-        separator, decimal = _separator(path)
-        return pd.read_csv(path, comment="#", skipinitialspace=True, sep=separator, decimal=decimal)
-    except Exception as error:  # whatever a damaged table makes its library raise
-        raise SplatopError(
-            f"expected a table with columns t, x, y and fields, {path.name} cannot be read "
-            f"({error_line(error)}): write it again"
-        ) from error
-
-
-def _separator(path: Path) -> tuple[str, str]:
-    """What stands between columns, told by the first line, and in numbers before decimals."""
-    with path.open(encoding="utf-8", errors="replace") as stream:
-        lines = (line for line in stream if line.strip() and not line.startswith("#"))
-        head, row = next(lines, "")[:10_000], next(lines, "")[:10_000]
-    for separator in (";", "\t", ","):
-        if separator in head:
-            return separator, "," if separator != "," and "," in row and "." not in row else "."
-    return r"\s+", "."

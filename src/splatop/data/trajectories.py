@@ -236,13 +236,18 @@ class Trajectories(abc.ABC):
             raise SplatopError(
                 f"{self.source}: expected finite values (below 3e38), got NaN or infinity in field "
                 f"'{self.fields[channel]}' of trajectory {trajectory} at step {start + offset}: "
-                "remove that trajectory, or cut it before that step"
-                + (
-                    "; if NaN marks what lies outside, such as land, give --mask nan"
-                    if self.grid.dims == 2
-                    else ""
-                )
+                "remove that trajectory, or cut it before that step" + self._what_nan_may_be
             )
+
+    @property
+    def _what_nan_may_be(self) -> str:
+        if isinstance(self.grid, Points):
+            return (
+                "; if points miss values now and then, give those that are there as a table to "
+                "splatop reconstruct or assimilate"
+            )
+        outside = "; if NaN marks what lies outside, such as land, give --mask nan"
+        return outside if self.grid.dims == 2 else ""
 
 
 class ArrayTrajectories(Trajectories):

@@ -18,10 +18,12 @@ from .axes import SPATIAL, common_shape, parse_axes
 from .labelled import LabelledTrajectories
 from .stored import Stored
 
-# Names of coordinates, without regard to case.
+# Names of coordinates, without regard to case: x, xx, xs, x_star, x_points, x-coordinate, ...
+_ENDINGS = ("grid", "points", "coord", "coords", "coordinate", "coordinates", "values", "span")
 COORDINATES = {
-    **{f"{axis}{more}": axis for axis in "txyz" for more in ("", axis, "s", "_star", "grid")},
-    **dict.fromkeys(("time", "times", "tspan", "t_span"), "t"),
+    **{f"{axis}{more}": axis for axis in "txyz" for more in ("", axis, "s", "_star")},
+    **{f"{axis}{by}{end}": axis for axis in "txyz" for by in ("", "_", "-") for end in _ENDINGS},
+    **dict.fromkeys(("time", "times"), "t"),
 }
 
 
@@ -120,6 +122,12 @@ def labelled(variables: Variables, axes: str | None, fields: Sequence[str] | Non
         for name, array in arrays.items()
         if not _sides(array) and name != "dt"
     }
+    if "b" in size and list(size.values()).count(size["b"]) == 1:  # one number for each trajectory
+        found_ones |= {
+            name: xr.Variable("b", values_of(array).reshape(-1))
+            for name, array in arrays.items()
+            if _sides(array) == (size["b"],) and name not in {"dt", *along.names, *held}
+        }
     coords = {
         letter: xr.Variable(letter, values)
         for letter, count in size.items()

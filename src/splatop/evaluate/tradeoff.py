@@ -11,8 +11,8 @@ from typing import Any
 import jax.numpy as jnp
 import numpy as np
 
-from ..coarse import CoarseStepper, CoarseTrajectories
-from ..coarse.projection import FEWEST
+from ..coarse import CoarseStepper, CoarseTrajectories, axis_words
+from ..coarse.projection import enough
 from ..data import Trajectories
 from ..errors import SplatopError
 from ..jets import fast_size
@@ -89,33 +89,36 @@ def solvers(
     """The model's own equation solved on several grids, with steps as long as the model's in the
     substeps that its error in space deserves."""
     physics = model.physics
-    if physics is None or not trajectories.domain.all_periodic or model.spec.answers == "coarse":
+    domain, layout = trajectories.domain, trajectories.grid.layout
+    if physics is None or domain.shape is not None or model.spec.answers == "coarse":
         raise SplatopError(
-            "expected a model with physics on a periodic box, and states on the grid that is "
-            "given, to compare with solvers: leave the comparison out (--no-solvers)"
+            "expected a model with physics on a box, and states on the grid that is given, to "
+            "compare with solvers: leave the comparison out (--no-solvers)"
         )
-    for points in _grids(trajectories.grid.points):
+    words = axis_words(domain, layout)
+    for points in _grids(trajectories.grid.points, words):
         seen = CoarseTrajectories(trajectories, points=points)
         tuned = choose_coarse(
             physics.equation,
             coefficients,
             Pairs.spread_over(seen, _PAIRS),
-            lengths=trajectories.grid.lengths,
+            domain=domain,
+            layout=layout,
             dt=model.spec.dt,
             space="harmonics" if max(points) <= _WIDE else "grid",
         )
-        lengths, dt = trajectories.grid.lengths, model.spec.dt
-        stepper = build_physics(physics.equation, tuned.numerics, lengths=lengths, dt=dt)
+        where = {"domain": domain, "layout": layout, "dt": model.spec.dt}
+        stepper = build_physics(physics.equation, tuned.numerics, **where)
         spec = replace(model.spec.without_operator(), coarse=points, numerics=tuned.numerics)
         name = f"solver, {_across(points)} points"
-        yield name, Model(spec, CoarseStepper(stepper, points), model.record)
+        yield name, Model(spec, CoarseStepper(stepper, points, words=words), model.record)
 
 
-def _grids(fine: tuple[int, ...]) -> Iterator[tuple[int, ...]]:
+def _grids(fine: tuple[int, ...], words: tuple[str, ...]) -> Iterator[tuple[int, ...]]:
     """Even sizes with small prime factors, from few points to the data's own."""
     found = [tuple(min(n, fast_size(int(np.ceil(n * part)))) for n in fine) for part in PARTS]
     for points in dict.fromkeys(found):
-        if min(points) >= FEWEST and np.prod(points) <= MOST_POINTS:
+        if enough(points, words) and np.prod(points) <= MOST_POINTS:
             yield points
 
 

@@ -8,3 +8,4 @@ from .api import lattice_jets as lattice_jets
 from .noise import add_noise as add_noise
 from .result import METHODS as METHODS
 from .result import Identified as Identified
+from .result import told_once as told_once

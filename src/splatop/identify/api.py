@@ -8,7 +8,7 @@ import numpy as np
 from ..data import Trajectories
 from ..encoders import LatticeEncoder
 from ..equation import Equation
-from ..errors import SplatopError
+from ..errors import SplatopError, unknown_name
 from ..grid import Grid
 from ..jets import JetProvider, SplatJets
 from ..spectral import PassThrough
@@ -19,7 +19,7 @@ from .noise import measure
 from .pieces import DEFAULT_BUDGET, cut, frames_within, spread
 from .problem import Unknown, known_values, pose, unknown_names
 from .regression import PAPER_FRAMES
-from .result import Identified
+from .result import METHODS, Identified
 
 _PAPER_ANCHORS = 20
 
@@ -137,15 +137,12 @@ def _between_walls(
     method: str,
     progress: Callable[[int, int], None] | None,
 ) -> list[Identified]:
-    if method not in ("auto", "weak"):
+    if method not in ("auto", *METHODS):
+        raise unknown_name("method", method, ("auto", *METHODS))
+    if method == "paper":
         raise SplatopError(
-            f"expected method 'auto' or 'weak' for data between walls, got '{method}': the others "
-            "need a periodic box"
-        )
-    if trajectories.inputs:
-        raise SplatopError(
-            f"{trajectories.source}: expected data without inputs to identify coefficients from "
-            f"between walls, got {', '.join(trajectories.inputs)}: give all coefficients"
+            "expected method 'flow', 'weak' or 'trajectory' for data between walls, got 'paper': "
+            "its derivatives are those of a periodic box"
         )
     names, starts = unknown_names(equation, unknown, known)
     found = []
@@ -163,6 +160,7 @@ def _between_walls(
                 length=length,
                 unknown={name: starts.get(name, 0.0) for name in names},
                 known=known_values(equation, names, fixed),
+                method=method,
             )
         )
         if progress:

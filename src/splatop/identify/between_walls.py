@@ -16,20 +16,18 @@ from ..data import Trajectories
 from ..equation import Equation
 from ..errors import SplatopError
 from ..stepper import TIME
-from ..walls import Galerkin, check_conditions
-from .diagnose import UNRESOLVED, unresolved_text
-from .harmonics import Harmonics, times_of
+from ..walls import Galerkin, check_stated
+from .diagnose import UNRESOLVED, Remark, unresolved_text
+from .harmonics import HEARD, Harmonics, times_of
 from .noise import VISIBLE
 from .pieces import cut
 from .result import Identified
 from .uncertainty import beyond_noise
+from .walled import Asked, can_follow, follow
 
 LEAST_FRAMES = 7
 # Half the frames of a bump in time.
 _SHORTEST, _LONGEST = 3, 16
-# The amplitude of a harmonic, in standard deviations of its noise, from which it counts. One that
-# is mostly noise pulls a rate towards zero.
-_HEARD = 5.0
 # What clean frames in single precision and the quadrature in time leave, relative to the change.
 _FLOOR = 1e-6
 # Noise below this share of the fields is rounding.
@@ -53,21 +51,31 @@ def identify_between_walls(
     length: int,
     unknown: Mapping[str, float],
     known: Mapping[str, float],
+    method: str = "auto",
 ) -> Identified:
-    """The `unknown` coefficients, with values to start from, behind pieces of one trajectory."""
+    """The `unknown` coefficients, with values to start from, behind pieces of one trajectory.
+
+    The weak form gives the values from which `flow` and `trajectory` begin; "auto" takes the one
+    that fits the noise, as on a periodic box.
+    """
     domain = trajectories.domain
-    check_conditions(equation, domain)
+    check_stated(equation, domain)
+    if not can_follow(equation, trajectories, method):
+        method = "weak"
     if length < LEAST_FRAMES:
         raise SplatopError(
             f"expected at least {LEAST_FRAMES} successive frames between walls, got {length}: pass "
             "more frames"
         )
     times = times_of(trajectories, begin, length)
-    frames = np.stack([trajectories.window(index, int(b), length) for b in begin]).astype(float)
+    frames = np.stack([trajectories.window(index, int(b), length) for b in begin])
+    precision = float(np.finfo(np.result_type(frames, np.float16)).eps)
+    frames = frames.astype(float)
     given = {**known, **unknown}
+    signals = trajectories.signals(index) if trajectories.inputs else {}
     notes = []
     with jax.enable_x64(True):
-        held = Harmonics(equation, trajectories, frames, times, given)
+        held = Harmonics(equation, trajectories, frames, times, given, signals)
         if held.unresolved:
             own, kept = _resolved(held)
             if kept.any():
@@ -79,8 +87,19 @@ def identify_between_walls(
                         f"{left_out} of {total} frames hold scales that the grid does not resolve "
                         "and were left out"
                     )
-                held = Harmonics(equation, trajectories, frames, times, given)
-        return _solve(_Rows(held, trajectories.dt), dict(unknown), dict(known), notes)
+                held = Harmonics(equation, trajectories, frames, times, given, signals)
+        rows = _Rows(held, trajectories.dt)
+        if method != "weak":
+            asked = Asked(
+                equation, dict(unknown), dict(known), frames, times, trajectories.dt, precision
+            )
+            remarks = [Remark(text) for text in notes]
+            start = _first(rows, dict(unknown), dict(known))
+            found = follow(asked, held, method, start, remarks)
+            if found is not None:
+                return found
+            notes = [remark.text for remark in remarks]
+        return _solve(rows, dict(unknown), dict(known), notes)
 
 
 def _resolved(held: Harmonics) -> tuple[int, np.ndarray]:
@@ -109,7 +128,7 @@ class _Rows:
     def __init__(self, held: Harmonics, dt: float):
         self.held, self.dt = held, dt
         loud = np.sqrt(np.mean(np.square(np.asarray(held.numbers)), axis=(0, 1)))
-        self.heard = loud > _HEARD * held.deviation
+        self.heard = loud > HEARD * held.deviation
         if not self.heard.any():
             raise SplatopError(
                 "expected fields that stand out from their noise, got none: the frames are noise, "
@@ -158,7 +177,7 @@ class _Rows:
 
         def rate(at):
             c, t = at
-            now = {**coefficients, TIME: t}
+            now = {**coefficients, **self.held.drive, TIME: t}
             lifted = scheme.lifted(now) if scheme.moving else fixed
             return scheme.tendency(c, now, lifted)
 
@@ -192,14 +211,8 @@ def _test_function(half: int, dt: float) -> tuple[np.ndarray, np.ndarray]:
     return found[0], found[1]
 
 
-def _solve(
-    rows: _Rows,
-    unknown: dict[str, float],
-    known: dict[str, float],
-    notes: list[str],
-) -> Identified:
-    names, held = tuple(unknown), rows.held
-    noisy = held.relative_noise > _CLEAN and not held.unresolved
+def _evaluated(rows: _Rows, names: tuple[str, ...], known: dict[str, float]):
+    """What the equation leaves of numbers at x, and its derivatives, compiled."""
 
     @eqx.filter_jit
     def both(scheme, x, numbers):
@@ -209,7 +222,26 @@ def _solve(
         return left(x), jax.jacfwd(left)(x)
 
     # The matrices of a shape are arguments: as constants they take minutes to compile.
-    evaluate = partial(both, held.scheme)
+    return partial(both, rows.held.scheme)
+
+
+def _first(rows: _Rows, unknown: dict[str, float], known: dict[str, float]) -> np.ndarray:
+    """The least squares of the weak form, whatever noise does to them."""
+    start = np.array(list(unknown.values()))
+    evaluate = _evaluated(rows, tuple(unknown), known)
+    return _search(evaluate, tuple(unknown), rows.held.numbers, rows.weight, start)[0]
+
+
+def _solve(
+    rows: _Rows,
+    unknown: dict[str, float],
+    known: dict[str, float],
+    notes: list[str],
+) -> Identified:
+    names, held = tuple(unknown), rows.held
+    noisy = held.relative_noise > _CLEAN and not held.unresolved
+
+    evaluate = _evaluated(rows, names, known)
     start = np.array([float(unknown[name]) for name in names])
     x, _, _, settled = _search(evaluate, names, held.numbers, rows.weight, start)
     bias, drawn = 0.0, []

@@ -10,7 +10,8 @@ from ..errors import SplatopError
 from ..jets import Jet, JetProvider
 from ..spectral import Field
 from ..stepper import Coefficients, inputs_at
-from .problem import Problem, Reduced
+from .problem import Problem
+from .reduced import Reduced
 
 # A column below what noise of this relative size would give is rounding, not signal.
 _ROUNDING = 1e-6

@@ -51,7 +51,7 @@ def _about_frames(problem: Problem, method: str) -> list[Remark]:
     elif frames < _FEW_FRAMES:
         text = f"{frames} frames are few: the estimates rest on little data; pass more"
         found.append(Remark(text))
-    encoder = problem.jets.gaussian_encoder
+    encoder = problem.jets.gaussian_encoder if problem.jets else None
     if encoder is not None and encoder.carries(problem.spectrum.band) is False:
         found.append(
             Remark(

@@ -12,8 +12,9 @@ from jaxtyping import Array, Float
 
 from ..equation import Equation
 from ..stepper import Coefficients
-from .problem import Problem, Reduced
-from .propagate import Steps, named, propagator
+from .followed import Followed
+from .problem import Problem
+from .propagate import Steps, named
 from .uncertainty import (
     CONTRADICTED,
     Fit,
@@ -27,7 +28,7 @@ from .uncertainty import (
 _MOST = 0.67
 
 
-def match(problem: Problem, reduced: Reduced, start: np.ndarray, steps: Steps) -> Fit:
+def match(problem: Problem, reduced: Followed, start: np.ndarray, steps: Steps) -> Fit:
     """The coefficients for which `u_{n+1} = Φ(u_n)` comes closest over all frames."""
 
     def linearise(x: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
@@ -45,7 +46,7 @@ def match(problem: Problem, reduced: Reduced, start: np.ndarray, steps: Steps) -
         columns.reshape(-1, *shape),
         residual.reshape(shape),
         freedom=pairs * reduced.freedom - len(x),
-        dims=problem.grid.dims,
+        dims=reduced.waves,
         rounding=problem.precision * reduced.size,
         unseen=beyond_noise(residual, noise),
     )
@@ -56,7 +57,7 @@ def match(problem: Problem, reduced: Reduced, start: np.ndarray, steps: Steps) -
 
 def _contradicted(
     problem: Problem,
-    reduced: Reduced,
+    reduced: Followed,
     x: np.ndarray,
     residual: np.ndarray,
     columns: np.ndarray,
@@ -79,7 +80,7 @@ def _contradicted(
 @eqx.filter_jit
 def _linearise(
     equation: Equation,
-    reduced: Reduced,
+    reduced: Followed,
     x: Float[Array, " p"],
     known: Coefficients,
     steps: Steps,
@@ -92,7 +93,7 @@ def _linearise(
 
     def predict(x):
         coefficients = named(steps.unknown, x, known)
-        advance = propagator(equation, reduced, coefficients, steps.dt, steps.substeps)
+        advance = reduced.propagator(equation, coefficients, steps.dt, steps.substeps)
 
         def of_piece(states, when, drive):
             return jax.vmap(lambda u, now: advance(u, {**now, **drive}))(states, when)

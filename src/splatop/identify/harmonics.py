@@ -10,14 +10,18 @@ from ..data import Trajectories
 from ..equation import Equation
 from ..errors import SplatopError
 from ..points import Points
-from ..spaces import Sampling
+from ..signal import Signal
 from ..stepper import TIME
 from ..walls import Galerkin, choose_on_shape, choose_sizes, wall_space
 from .noise import VISIBLE, share_not_white
 
+_NO_INPUTS: Mapping[str, Signal] = {}
 _TAIL = 1e-6
 # Harmonics that are not heard are left out anyway: none that are may be missing.
 _LEVEL = 0.995
+# The amplitude of a harmonic, in standard deviations of its noise, from which it counts. One that
+# is mostly noise pulls a rate towards zero.
+HEARD = 5.0
 
 
 class Harmonics:
@@ -27,7 +31,7 @@ class Harmonics:
     `rest` is what the space does not hold of the frames. `noise`, `rounding` and `sizes` hold one
     standard deviation for each field, of white noise as large as the rest, of single precision,
     and of the field itself; `deviation` `(C, *R)` is that of noise in each number. `unresolved` is
-    the share of the rest in the fields where it is no white noise, else 0.
+    the share of the rest in the fields where it is no white noise, else 0. `drive` are the inputs.
     """
 
     def __init__(
@@ -37,11 +41,13 @@ class Harmonics:
         frames: np.ndarray,
         times: np.ndarray,
         given: Mapping[str, float],
+        signals: Mapping[str, Signal] = _NO_INPUTS,
     ):
         grid = trajectories.grid
         self.scheme = scheme = _scheme(equation, trajectories, frames, times, given)
         self.times = jnp.asarray(times)
-        along: Sampling = scheme.space.sampled(grid.points, grid.layout)
+        self.along = along = scheme.space.sampled(grid.points, grid.layout)
+        self.drive = scheme.all_inputs(signals, along)
         fixed = None if scheme.moving else scheme.lifted(given)
 
         def lifted(t):

@@ -9,10 +9,11 @@ from ..errors import SplatopError, unknown_name
 from .columns import acting_parts
 from .diagnose import Remark, remarks_on
 from .flow import match
-from .noise import TAIL, measure
+from .noise import TAIL, measure, project
 from .pieces import SHORTEST, cut
-from .problem import Problem, Reduced, reduce
+from .problem import Problem
 from .propagate import described, steps_for
+from .reduced import Reduced, reduce
 from .regression import regress
 from .result import METHODS, Identified
 from .start import first_estimate
@@ -59,7 +60,7 @@ def by_method(problem: Problem, method: str) -> Identified:
     for one, fit in _attempts(problem, method, remarks):
         if fit is not None:
             remarks += remarks_on(problem, one, fit)
-            return _identified(problem, one, fit, remarks)
+            return identified(problem, one, fit, remarks)
     raise SplatopError(
         f"found no values of {', '.join(problem.unknown)} from which the equation can be followed "
         "for one frame: check the time step and the signs, or give values to start from, as in "
@@ -108,10 +109,12 @@ def _followed(
         wider = method == "trajectory" and problem.equation.degree > 1
         own = reduce(tried, margin=1.0)
         reduced = reduce(tried, margin=_HIDDEN) if wider else own
+        # Substeps are for what trajectories hold, which is not the noise of hidden modes.
+        seen = replace(reduced, states=project(tried.frames, own.band, reduced.points))
         if not problem.nonlinear:
             acting_parts(tried, own)
         for start in _starts(tried, own):
-            steps = steps_for(tried, reduced, start)
+            steps = steps_for(tried, seen, start)
             if steps is None:
                 continue
             fit = run(tried, reduced, start, steps)
@@ -165,7 +168,8 @@ def _resolved_pieces(problem: Problem) -> tuple[Problem, list[Remark]]:
     ]
 
 
-def _identified(problem: Problem, method: str, found: Fit, remarks: list[Remark]) -> Identified:
+def identified(problem: Problem, method: str, found: Fit, remarks: list[Remark]) -> Identified:
+    """The answer of a method, with what there is to say about it."""
     half = found.spread.half_widths()
     values = {name: float(v) for name, v in zip(problem.unknown, found.x, strict=True)}
     errors = dict(zip(problem.unknown, map(float, found.spread.errors), strict=True))

@@ -6,21 +6,26 @@ not needed for it.
 """
 
 from collections.abc import Callable, Iterator
+from typing import Any
 
 import numpy as np
 
 from ..domain import AXES
-from .problem import Problem, Reduced
+from .followed import Derived, Followed
+from .problem import Problem
 from .propagate import Steps
-from .tangent import Tangent, predicted
+from .tangent import Tangent, trajectories_of
 from .uncertainty import contradictions
 
-_ORDERS = (1, 2, 3, 4)
+
+def _orders(dims: int) -> tuple[int, ...]:
+    """Derivatives that terms are made of; in more dimensions the second ones are Laplacians."""
+    return (1, 2, 3, 4) if dims == 1 else (1, 2)
 
 
 def missing_terms(
     problem: Problem,
-    reduced: Reduced,
+    reduced: Followed,
     x: np.ndarray,
     states: np.ndarray,
     steps: Steps,
@@ -34,55 +39,40 @@ def missing_terms(
     A term acts on the frames by its integral along the trajectory that was found. That neglects
     how the equation carries its effect on, which makes the test weaker, but no less valid.
     """
-    clean = predicted(problem, reduced, x, states, steps)[:, 1:]
-    clean = clean / reduced.weights.reshape(-1, *(1,) * problem.grid.dims)
+    clean = trajectories_of(problem, reduced, x, states, steps)
+    values = {**problem.known, **dict(zip(steps.unknown, map(float, x), strict=True))}
     gaps = np.diff(reduced.times, axis=1)
     gaps = gaps.reshape(*gaps.shape, *(1,) * (clean.ndim - 2))
     found = {}
-    for name, term in _candidates(problem):
-        rate = term(clean)
+    orders = {(a, k) for a in range(reduced.dims) for k in (0, *_orders(reduced.dims))}
+    derived = reduced.derived(clean, values, orders)
+    for name, channel, term in _candidates(problem.equation.fields, reduced.dims):
+        own = np.zeros_like(derived[0, 0])
+        own[:, :, channel] = term({one: d[:, :, channel] for one, d in derived.items()})
+        rate = reduced.project(own)
         steps_made = gaps * (rate[:, 1:] + rate[:, :-1]) / 2
         effect = np.zeros_like(residual)
-        np.cumsum(steps_made, axis=1, out=effect[:, 2:])
-        column = tangent.eliminate(reduced.weigh(effect))[0]
+        effect[:, 2:] = reduced.weigh(np.cumsum(steps_made, axis=1))
+        column = tangent.eliminate(effect)[0]
         found |= contradictions({name: 0.0}, tangent.columns, column[None], residual, deviation)
     return found
 
 
-def _candidates(problem: Problem) -> Iterator[tuple[str, Callable[[np.ndarray], np.ndarray]]]:
-    """Plain terms of each field in its own equation; of frames `(S, L, C, *M)`."""
-    dims, lengths = problem.grid.dims, problem.grid.lengths
-
-    def derived(values: np.ndarray, symbol: Callable[[list[np.ndarray]], np.ndarray]) -> np.ndarray:
-        axes = tuple(range(-dims, 0))
-        waves = [
-            2j * np.pi * np.fft.fftfreq(n, length / n).reshape([-1 if i == a else 1 for i in axes])
-            for a, n, length in zip(axes, values.shape[-dims:], lengths, strict=True)
-        ]
-        return np.fft.ifftn(np.fft.fftn(values, axes=axes) * symbol(waves), axes=axes).real
-
-    def of(channel: int, make: Callable[[np.ndarray], np.ndarray]):
-        def term(frames: np.ndarray) -> np.ndarray:
-            only = np.zeros_like(frames)
-            only[:, :, channel] = make(frames[:, :, channel])
-            return only
-
-        return term
-
-    for channel, name in enumerate(problem.equation.fields):
+def _candidates(
+    fields: tuple[str, ...], dims: int
+) -> Iterator[tuple[str, int, Callable[[Derived], Any]]]:
+    """Plain terms of each field in its own equation: a name, the channel, and what to make of its
+    derivatives."""
+    for channel, name in enumerate(fields):
         end = f" in dt({name})"
         for power in (1, 2, 3):
             text = name if power == 1 else f"{name}^{power}"
-            yield text + end, of(channel, lambda u, p=power: u**p)
+            yield text + end, channel, lambda d, p=power: d[0, 0] ** p
         for axis in range(dims):
-            for order in _ORDERS if dims == 1 else (1,):
+            for order in _orders(dims) if dims == 1 else (1,):
                 text = f"d{'' if order == 1 else order}{AXES[axis]}({name})"
-                yield (
-                    text + end,
-                    of(channel, lambda u, a=axis, k=order: derived(u, lambda w: w[a] ** k)),
-                )
+                yield text + end, channel, lambda d, a=axis, k=order: d[a, k]
             text = f"{name}*d{AXES[axis]}({name})"
-            yield text + end, of(channel, lambda u, a=axis: u * derived(u, lambda w: w[a]))
+            yield text + end, channel, lambda d, a=axis: d[0, 0] * d[a, 1]
         if dims > 1:
-            squares = of(channel, lambda u: derived(u, lambda w: np.asarray(sum(k**2 for k in w))))
-            yield f"lap({name})" + end, squares
+            yield f"lap({name})" + end, channel, lambda d: sum(d[a, 2] for a in range(dims))

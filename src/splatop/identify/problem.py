@@ -5,8 +5,6 @@ from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, replace
 from typing import Any
 
-import equinox as eqx
-import jax
 import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array
@@ -14,14 +12,10 @@ from jaxtyping import Array
 from ..data.times import is_even, unknown_time
 from ..equation import Equation
 from ..errors import SplatopError, check_finite, unknown_name
-from ..etdrk4 import Scheme
 from ..grid import Grid
 from ..jets import JetProvider
-from ..physics import EmbeddedPhysics
-from ..signal import Signal, held
-from ..spectral import BoxFilter
-from ..stepper import INTERVAL, TIME
-from .noise import Spectrum, measure, project
+from .followed import moment_of
+from .noise import Spectrum, measure
 
 # Above this relative noise, frames are not compared with one another.
 NOISY = 1e-4
@@ -35,13 +29,12 @@ class Problem:
 
     `frames` are `(S, L, C, *N)`: S pieces of L successive frames, all of one trajectory, at the
     `times` `(S, L)`, which need not be even. `driving` `(S, L, I, *N)` are the inputs, if the
-    equation has some. `starts`
-    are first guesses that the user gave. `precision` is the rounding of the data type that the
-    frames came in.
+    equation has some. `jets` are those of a periodic box. `starts` are first guesses that the user
+    gave. `precision` is the rounding of the data type that the frames came in.
     """
 
     equation: Equation
-    jets: JetProvider
+    jets: JetProvider | None
     frames: np.ndarray
     times: np.ndarray
     driving: np.ndarray | None
@@ -54,7 +47,13 @@ class Problem:
 
     @property
     def grid(self) -> Grid:
-        return Grid(tuple(self.frames.shape[3:]), self.jets.lengths)
+        return Grid(tuple(self.frames.shape[3:]), self.periodic_jets.lengths)
+
+    @property
+    def periodic_jets(self) -> JetProvider:
+        """The jets of a periodic box, where the frames are of one."""
+        assert self.jets is not None
+        return self.jets
 
     @property
     def pieces(self) -> int:
@@ -101,83 +100,6 @@ class Problem:
     def with_tail(self, tail: float) -> "Problem":
         """The same frames in a narrower band, which leaves out this share of their amplitude."""
         return replace(self, spectrum=measure(self.frames, tail=tail))
-
-
-class Reduced(eqx.Module):
-    """A problem inside its band, on a grid that just holds it: small, and the same for any N.
-
-    `states` are `(S, L, C, *M)`. Only modes in the band are ever compared, so the filter takes
-    part in no estimate. Rows carry `weights`, one per channel. `scheme` integrates what acts on
-    Fourier modes exactly; without it, as for a learned encoder, Φ's own RK4 does. `restraint` holds
-    initial states to their expected size, see `restraint.py`; without it they are free.
-    """
-
-    states: np.ndarray
-    times: np.ndarray
-    driving: np.ndarray | None
-    inputs: tuple[str, ...] = eqx.field(static=True)
-    intervals: np.ndarray | None  # between the frames of a piece, where they differ
-    weights: np.ndarray
-    jets: JetProvider
-    scheme: Scheme | None
-    band: tuple[int, ...] = eqx.field(static=True)
-    restraint: np.ndarray | None = None
-
-    @property
-    def points(self) -> tuple[int, ...]:
-        return tuple(self.states.shape[3:])
-
-    @property
-    def drive(self) -> dict[str, Any]:
-        """The inputs of each piece over time, by name."""
-        if self.driving is None:
-            return {}
-        return {
-            name: Signal(self.driving[:, :, n], self.times) for n, name in enumerate(self.inputs)
-        }
-
-    def moment(self, piece: int, frame: int) -> dict[str, Any]:
-        """When one of the frames is, and what its inputs are."""
-        return moment_of(self.inputs, self.times, self.driving, piece, frame)
-
-    @property
-    def when(self) -> dict[str, Any]:
-        """When each step from frame to frame begins, `(S, L - 1)`, and how long it is where that
-        differs."""
-        found = {TIME: self.times[:, :-1]}
-        return found if self.intervals is None else {**found, INTERVAL: self.intervals}
-
-    def of(self, choose: Callable[[np.ndarray], np.ndarray]) -> "Reduced":
-        """The same of other pieces, cut from these."""
-        times = choose(self.times)
-        intervals = None if self.intervals is None else np.diff(times, axis=1)
-        driving = None if self.driving is None else choose(self.driving)
-        return replace(
-            self, states=choose(self.states), times=times, intervals=intervals, driving=driving
-        )
-
-    @property
-    def freedom(self) -> int:
-        """Real degrees of freedom of one frame."""
-        return self.states.shape[2] * math.prod(2 * b + 1 for b in self.band)
-
-    @property
-    def size(self) -> float:
-        """The norm of all frames, weighted as residuals are."""
-        return float(np.linalg.norm(self.weigh(self.states)))
-
-    @property
-    def change(self) -> float:
-        """The size of what happens between the frames, weighted as residuals are."""
-        return float(np.linalg.norm(self.weigh(np.diff(self.states, axis=1))))
-
-    def noise(self, spectrum: Spectrum) -> float:
-        """The expected size of white noise in one frame, weighted as residuals are."""
-        share = self.freedom / len(spectrum.noise) * np.prod(self.points) / spectrum.points
-        return float(np.linalg.norm(self.weights * spectrum.noise) * np.sqrt(share))
-
-    def weigh(self, states):
-        return states * self.weights.reshape(-1, *(1,) * len(self.points))
 
 
 def pose(
@@ -236,62 +158,6 @@ def pose(
         starts=starts,
         spectrum=measure(frames),
         precision=float(precision),
-    )
-
-
-def moment_of(
-    inputs: tuple[str, ...], times: np.ndarray, driving: np.ndarray | None, piece: int, frame: int
-) -> dict[str, Any]:
-    """When a frame of a piece is, and what its inputs are."""
-    found: dict[str, Any] = {TIME: jnp.asarray(times[piece, frame])}
-    if driving is not None:
-        for n, name in enumerate(inputs):
-            found[name] = held(driving[piece, frame, n], times[piece, frame])
-    return found
-
-
-def reduce(problem: Problem, *, margin: float | None = None) -> Reduced:
-    """The frames inside their band, on the coarsest grid without aliasing.
-
-    With a margin the band is so many times as wide, and rounded up to a size that data sets share:
-    compiled code is then shared as well.
-    """
-    full = problem.grid
-    band = tuple(
-        min((n - 1) // 2, b if margin is None else _rounded(margin * b))
-        for n, b in zip(full.points, problem.spectrum.band, strict=True)
-    )
-    cutoffs = tuple(b / length for b, length in zip(band, full.lengths, strict=True))
-    jets = problem.jets.inside(problem.spectrum.band, BoxFilter(cutoffs))
-    physics = EmbeddedPhysics(equation=problem.equation, jets=jets, dt=problem.dt)
-    # A velocity field widens the band as a product does, though its term is linear.
-    points = tuple(
-        min(n, max(m, 3 * b + 2))
-        for n, m, b in zip(full.points, physics.working_points(full.points), band, strict=True)
-    )
-    return Reduced(
-        project(problem.frames, band, points),
-        problem.times,
-        None if problem.driving is None else project(problem.driving, band, points),
-        problem.equation.inputs,
-        None if problem.even else np.diff(problem.times, axis=1),
-        1 / np.where(problem.spectrum.scale > 0, problem.spectrum.scale, 1.0),
-        double(jets),
-        Scheme(problem.equation, Grid(points, full.lengths), band) if jets.is_spectral else None,
-        band,
-    )
-
-
-def _rounded(band: float) -> int:
-    """Up to a multiple of 4, or 8."""
-    unit = 4 if band <= 16 else 8
-    return unit * math.ceil(band / unit)
-
-
-def double(module):
-    """The module with its parameters in double precision, for calibration under x64."""
-    return jax.tree.map(
-        lambda leaf: np.asarray(leaf, np.float64) if eqx.is_inexact_array(leaf) else leaf, module
     )
 
 

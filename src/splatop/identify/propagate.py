@@ -1,7 +1,6 @@
-"""One frame ahead inside the band, in as many substeps as the accuracy needs."""
+"""One frame ahead in a space, in as many substeps as the accuracy needs."""
 
 import math
-from collections.abc import Callable
 from typing import NamedTuple
 
 import equinox as eqx
@@ -11,16 +10,13 @@ import numpy as np
 from jaxtyping import Array, Float
 
 from ..equation import Equation
-from ..physics import EmbeddedPhysics
-from ..spectral import Field
-from ..stepper import INTERVAL, Coefficients, interval_of
-from .problem import Problem, Reduced
+from ..stepper import Coefficients
+from .followed import Followed
+from .problem import Problem
 
 # Error in time over one frame, relative to the change; and the most substeps spent on it.
 _TIME_TOLERANCE = 1e-6
 _MOST_SUBSTEPS = 256
-# What is known of when a step begins, of equations that are the same at all times.
-_ALWAYS: Coefficients = {}
 # Frames on which it is measured.
 _SAMPLED = 8
 
@@ -33,7 +29,7 @@ class Steps(NamedTuple):
     substeps: int | Array
 
 
-def steps_for(problem: Problem, reduced: Reduced, x: np.ndarray) -> Steps | None:
+def steps_for(problem: Problem, reduced: Followed, x: np.ndarray) -> Steps | None:
     """Enough substeps that their error does not count beside that of the data.
 
     None if the frame stays infinite, or inexact, with the most of them.
@@ -77,36 +73,12 @@ def named(names: tuple[str, ...], x: Float[Array, " p"], known: Coefficients) ->
     return {**known, **{name: x[i] for i, name in enumerate(names)}}
 
 
-def propagator(
-    equation: Equation,
-    reduced: Reduced,
-    coefficients: Coefficients,
-    dt: float,
-    substeps: int | Array,
-) -> Callable[..., Field]:
-    """The map from one frame to the next, of a state and when it is."""
-    scheme = reduced.scheme
-    if scheme is None:
-        physics = EmbeddedPhysics(equation=equation, jets=reduced.jets, dt=dt, working_grid=False)
-        return lambda u, now=_ALWAYS: physics.advance(u, {**coefficients, **now}, substeps=substeps)
-    usual = jax.tree.map(jnp.asarray, scheme.tables(dt / substeps, coefficients))
-
-    def advance(u: Field, now: Coefficients = _ALWAYS) -> Field:
-        step, tables = dt / substeps, usual
-        if INTERVAL in now:
-            step = interval_of(now, dt) / substeps
-            tables = jax.tree.map(jnp.asarray, scheme.tables(step, coefficients))
-        return scheme.advance(u, tables, {**coefficients, **now}, substeps, step)
-
-    return advance
-
-
 @eqx.filter_jit
 def _one_frame(
-    equation: Equation, reduced: Reduced, x: Float[Array, " p"], known: Coefficients, at
+    equation: Equation, reduced: Followed, x: Float[Array, " p"], known: Coefficients, at
 ) -> Array:
     unknown, dt, states, when, substeps = at
-    advance = propagator(equation, reduced, named(unknown, x, known), dt, substeps)
+    advance = reduced.propagator(equation, named(unknown, x, known), dt, substeps)
     return jax.vmap(advance)(jnp.asarray(states), when)
 
 

@@ -39,7 +39,7 @@ def regress(problem: Problem, acting: dict[str, np.ndarray]) -> Fit:
     """
     frames = problem.frames[0, : problem.length - 1 + problem.length % 2]
     weights = central_difference(len(frames)) / problem.dt
-    jets = problem.jets.with_filter(PassThrough())
+    jets = problem.periodic_jets.with_filter(PassThrough())
     centre = jnp.asarray(frames[len(frames) // 2], jnp.float32)
     given = {**problem.given, **problem.moment(0, len(frames) // 2)}
     columns = columns_of(problem.equation, jets, centre, problem.unknown, given)

@@ -5,10 +5,12 @@ that noise then tells of its coefficients what is not there: the search crawls, 
 too narrow. Held to its expected size a mode counts for as much as it tells.
 """
 
+from collections.abc import Iterator
+
 import numpy as np
 
-from .noise import multiplicity
-from .problem import Problem, Reduced
+from .followed import Followed
+from .problem import Problem
 
 # From this share of the band on modes tell how the spectrum falls off.
 _TAIL = 0.5
@@ -18,32 +20,30 @@ _DEVIATIONS = 5.0
 _LEAST_DECAY = 2.0
 # Modes that are held more than this say nothing of themselves.
 _LEAST_SHARE = 0.05
+_UNTOLD = 1e-6
 
 
-def without(reduced: Reduced) -> np.ndarray:
+def without(reduced: Followed) -> np.ndarray:
     """No restraint at all."""
-    *full, last = reduced.points
-    return np.zeros((reduced.states.shape[2], *full, last // 2 + 1))
+    return np.zeros(reduced.modes(reduced.states[0, 0]).shape)
 
 
-def first_restraint(problem: Problem, reduced: Reduced) -> np.ndarray:
-    """Noise over the expected size of each mode of a state, `(C, *K)` in the layout of `rfftn`.
+def first_restraint(problem: Problem, reduced: Followed) -> np.ndarray:
+    """Noise over the expected size of each mode of a state, `(C, *K)`.
 
     Times the mode it is a residual of the size of noise. Modes that stand out are free (to hold
     them would make them smaller, and look like less damping); the others are expected to go on
     falling as these do (a power of the wavenumber).
     """
-    axes = tuple(range(3, reduced.states.ndim))
-    energy = np.abs(np.fft.rfftn(reduced.states, axes=axes, norm="forward")) ** 2
+    energy = np.abs(reduced.modes(reduced.states)) ** 2
     # Where a field decays, its pieces begin with more than their mean.
     begin = energy[:, : max(1, energy.shape[1] // 4)]
     dust = np.sqrt(1 / (begin.shape[0] * begin.shape[1]))
-    shell, weights = _shells(reduced, problem.spectrum.band), multiplicity(reduced.points)
     found = []
-    for c, floor in enumerate(_floor(problem)):
+    for c, (shell, carried, floor, weights) in enumerate(_channels(problem, reduced)):
         excess = begin[:, :, c].mean(axis=(0, 1)) - floor
         least = _DEVIATIONS * dust * floor
-        seen = (excess > least) & (shell <= 1)
+        seen = (excess > least) & carried
         expected = np.maximum(excess, least)
         if seen.any():
             tail = seen & (shell >= _TAIL)
@@ -58,7 +58,7 @@ def first_restraint(problem: Problem, reduced: Reduced) -> np.ndarray:
 
 
 def next_restraint(
-    problem: Problem, reduced: Reduced, states: np.ndarray, seen: np.ndarray
+    problem: Problem, reduced: Followed, states: np.ndarray, seen: np.ndarray
 ) -> np.ndarray:
     """The restraint that fitted states `(S, C, *M)` call for.
 
@@ -66,48 +66,44 @@ def next_restraint(
     is the power of the wavenumber, or the exponential, that makes the fitted modes most likely.
     """
     assert reduced.restraint is not None
-    axes = tuple(range(2, states.ndim))
-    modes = np.fft.rfftn(states, axes=axes, norm="forward")
+    modes = reduced.modes(states)
     share = 1 / (1 + np.square(reduced.restraint) / np.maximum(seen, 1e-300))
-    shell, weights = _shells(reduced, problem.spectrum.band), multiplicity(reduced.points)
-    inside = in_band(reduced)
     found = []
-    for c, floor in enumerate(_floor(problem)):
+    for c, (shell, carried, floor, weights) in enumerate(_channels(problem, reduced)):
         noise = floor / np.maximum(seen[c], 1e-300)
-        told = inside & (shell >= _TAIL) & (share[c] > _LEAST_SHARE)
-        if floor == 0 or not told.any():
+        told = (weights > 0) & (shell >= _TAIL) & (share[c] > _LEAST_SHARE)
+        if not floor.any() or not told.any():
             found.append(reduced.restraint[c])
             continue
-        energy = np.mean(np.abs(modes[:, c] / share[c]) ** 2, axis=0)
+        # What is held to nothing says nothing, not even divided by its share.
+        own = np.where(share[c] > _UNTOLD, modes[:, c] / np.maximum(share[c], _UNTOLD), 0.0)
+        energy = np.mean(np.abs(own) ** 2, axis=0)
         curve = _likeliest(energy[told], noise[told], shell[told], weights[told])
         with np.errstate(over="ignore"):
             expected = curve(np.maximum(shell, _TAIL))
-        stands_out = (energy > (1 + _DEVIATIONS) * noise) & (shell <= 1)
+        stands_out = (energy > (1 + _DEVIATIONS) * noise) & carried
         expected = np.where(stands_out, np.inf, expected)
         found.append(np.sqrt(floor / np.maximum(expected, 1e-300)))
     return np.minimum(np.stack(found), 1e150)
 
 
-def smoothed(reduced: Reduced, states: np.ndarray) -> np.ndarray:
+def smoothed(reduced: Followed, states: np.ndarray) -> np.ndarray:
     """Noisy states `(S, C, *M)`, each mode as large as can be expected of it."""
     assert reduced.restraint is not None
-    axes = tuple(range(2, states.ndim))
-    modes = np.fft.rfftn(states, axes=axes) / (1 + np.square(reduced.restraint))
-    return np.fft.irfftn(modes, s=reduced.points, axes=axes)
+    return reduced.from_modes(reduced.modes(states) / (1 + np.square(reduced.restraint)))
 
 
-def free_numbers(reduced: Reduced) -> int:
+def free_numbers(reduced: Followed) -> int:
     """How many numbers of a state are not held at all."""
     assert reduced.restraint is not None
-    free = (reduced.restraint == 0) & in_band(reduced)
-    return int(np.sum(free * multiplicity(reduced.points)))
+    return int(np.sum((reduced.restraint == 0) * reduced.multiplicity))
 
 
-def determined(reduced: Reduced, seen: np.ndarray) -> float:
+def determined(reduced: Followed, seen: np.ndarray) -> float:
     """How many numbers of a state the frames determine, rather than the restraint."""
     assert reduced.restraint is not None
     share = seen / (seen + np.square(reduced.restraint))
-    return float(np.sum(share * in_band(reduced) * multiplicity(reduced.points)))
+    return float(np.sum(share * reduced.multiplicity))
 
 
 def _likeliest(energy: np.ndarray, noise: np.ndarray, shell: np.ndarray, weights: np.ndarray):
@@ -125,24 +121,14 @@ def _likeliest(energy: np.ndarray, noise: np.ndarray, shell: np.ndarray, weights
     return lambda r: size * law(decay, r)
 
 
-def _floor(problem: Problem) -> np.ndarray:
-    """The energy of noise in one mode of a frame, per channel."""
-    return np.square(problem.spectrum.noise) / problem.spectrum.points
-
-
-def in_band(reduced: Reduced) -> np.ndarray:
-    """Which modes of `rfftn` lie in the band."""
-    return np.all([np.abs(k) <= b for k, b in zip(_modes(reduced), reduced.band, strict=True)], 0)
-
-
-def _shells(reduced: Reduced, band: tuple[int, ...]) -> np.ndarray:
-    """The distance of each mode from the origin, in units of the band of the data."""
-    pairs = zip(_modes(reduced), band, strict=True)
-    return np.sqrt(np.sum([np.square(k / b) for k, b in pairs], axis=0))
-
-
-def _modes(reduced: Reduced) -> list[np.ndarray]:
-    """The mode numbers along each axis in the layout of `rfftn`."""
-    *full, last = reduced.points
-    axes = [*(np.fft.fftfreq(n, 1 / n) for n in full), np.arange(last // 2 + 1.0)]
-    return list(np.meshgrid(*axes, indexing="ij"))
+def _channels(problem: Problem, reduced: Followed) -> Iterator[tuple[np.ndarray, ...]]:
+    """Of the modes of each channel the wavenumber, whether it may carry the field, the energy of
+    noise in one frame, and how many they stand for."""
+    shape, spectrum = reduced.modes(reduced.states[0, 0]).shape, problem.spectrum
+    every = (
+        reduced.shells(spectrum),
+        reduced.carried(spectrum),
+        reduced.floor(spectrum),
+        reduced.multiplicity,
+    )
+    return zip(*(np.broadcast_to(part, shape) for part in every), strict=True)

@@ -1,10 +1,12 @@
 """What identification returns: estimates, how sure they are, and what to mind."""
 
 import math
-from collections.abc import Mapping
+import re
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+_NUMBER = re.compile(r"[-+]?\d[\d.]*(e[-+]?\d+)?")
 METHODS = ("paper", "flow", "weak", "trajectory")
 
 
@@ -78,6 +80,16 @@ class Identified:
         ]
         doubt = [] if self.trusted else ["not trusted: see the warnings"]
         return "\n".join([*doubt, *lines, *(f"warning: {text}" for text in self.warnings)])
+
+
+def told_once(found: Sequence[Identified]) -> list[str]:
+    """The warnings about trajectories, those that differ by their numbers alone once, after how
+    many trajectories they are about."""
+    kinds: dict[str, list[str]] = {}
+    for one in found:
+        for text in dict.fromkeys(one.warnings):
+            kinds.setdefault(_NUMBER.sub("#", text), []).append(text)
+    return [f"({len(texts)} of {len(found)}): {texts[0]}" for texts in kinds.values()]
 
 
 def _shown(value: float) -> str:

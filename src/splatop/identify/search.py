@@ -4,7 +4,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from .problem import Problem, Reduced
+from .followed import Followed
+from .problem import Problem
 from .propagate import Steps
 from .tangent import Tangent, predicted, tangent
 from .uncertainty import solve
@@ -35,7 +36,7 @@ class Minimum:
 
 def minimise(
     problem: Problem,
-    reduced: Reduced,
+    reduced: Followed,
     x: np.ndarray,
     states: np.ndarray,
     steps: Steps,

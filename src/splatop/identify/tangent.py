@@ -17,9 +17,9 @@ from jaxtyping import Array, Float
 
 from ..equation import Equation
 from ..stepper import Coefficients
-from .noise import project
-from .problem import Problem, Reduced
-from .propagate import Steps, named, propagator
+from .followed import Followed
+from .problem import Problem
+from .propagate import Steps, named
 
 _CG_TOLERANCE = 1e-5
 _CG_ITERATIONS = 200
@@ -46,18 +46,27 @@ class Tangent:
 
 
 def predicted(
-    problem: Problem, reduced: Reduced, x: np.ndarray, states: np.ndarray, steps: Steps
+    problem: Problem, reduced: Followed, x: np.ndarray, states: np.ndarray, steps: Steps
 ) -> np.ndarray:
     """Weighted frames `(S, 1 + L, C, *M)`, the first of them what restrains the states."""
     point = jnp.asarray(x), jnp.asarray(states)
     return np.asarray(_run(problem.equation, reduced, *point, problem.given, _traced(steps)))
 
 
+def trajectories_of(
+    problem: Problem, reduced: Followed, x: np.ndarray, states: np.ndarray, steps: Steps
+) -> np.ndarray:
+    """Frames `(S, L, C, *M)` of the trajectories from these states."""
+    point = jnp.asarray(x), jnp.asarray(states)
+    how = problem.given, _traced(steps), _frames
+    return np.asarray(_run(problem.equation, reduced, *point, *how))
+
+
 def tangent(
-    problem: Problem, reduced: Reduced, x: np.ndarray, states: np.ndarray, steps: Steps
+    problem: Problem, reduced: Followed, x: np.ndarray, states: np.ndarray, steps: Steps
 ) -> Tangent:
     point = jnp.asarray(x), jnp.asarray(states)
-    basis = _basis(reduced)
+    basis = reduced.basis()
     if len(basis) * reduced.states.size <= _MOST_NUMBERS:
         jacobian, columns = _jacobian(
             problem.equation, reduced, *point, problem.given, (_traced(steps), jnp.asarray(basis))
@@ -77,7 +86,7 @@ def tangent(
 
 
 def known_columns(
-    problem: Problem, reduced: Reduced, x: np.ndarray, states: np.ndarray, steps: Steps
+    problem: Problem, reduced: Followed, x: np.ndarray, states: np.ndarray, steps: Steps
 ) -> np.ndarray:
     """Derivatives `(k, S, 1 + L, C, *M)` of the prediction by the known coefficients."""
     if not problem.known:
@@ -94,17 +103,6 @@ def _traced(steps: Steps) -> Steps:
     """The same for code that is not compiled anew for another number of substeps; what is
     differentiated backwards needs to know it."""
     return steps._replace(substeps=jnp.asarray(steps.substeps))
-
-
-def _basis(reduced: Reduced) -> np.ndarray:
-    """Fields `(n, C, *M)` that span the band: impulses on a grid with a point for each mode."""
-    least = tuple(2 * b + 1 for b in reduced.band)
-    impulses = np.eye(int(np.prod(least))).reshape(-1, *least)
-    fields = project(impulses, reduced.band, reduced.points)
-    channels = np.eye(reduced.states.shape[2])
-    return np.einsum("cd,k...->ckd...", channels, fields).reshape(
-        -1, len(channels), *reduced.points
-    )
 
 
 def _by_jacobian(jacobian: np.ndarray, basis: np.ndarray) -> Eliminate:
@@ -129,14 +127,13 @@ def _by_jacobian(jacobian: np.ndarray, basis: np.ndarray) -> Eliminate:
     return eliminate
 
 
-def _predict(equation: Equation, reduced: Reduced, known: Coefficients, steps: Steps):
-    """Initial states `(S, C, *M)` and coefficients to weighted frames `(S, 1 + L, C, *M)`, the
-    first of them what restrains the states."""
+def _frames(equation: Equation, reduced: Followed, known: Coefficients, steps: Steps):
+    """Initial states `(S, C, *M)` and coefficients to frames `(S, L, C, *M)`."""
     later_frames = reduced.states.shape[1] - 1
 
-    def predict(states, x):
+    def follow(states, x):
         coefficients = named(steps.unknown, x, known)
-        one = propagator(equation, reduced, coefficients, steps.dt, steps.substeps)
+        one = reduced.propagator(equation, coefficients, steps.dt, steps.substeps)
         drive = jax.tree.map(jnp.asarray, reduced.drive)
         advance = jax.vmap(lambda u, now, drive: one(u, {**now, **drive}))
 
@@ -144,40 +141,44 @@ def _predict(equation: Equation, reduced: Reduced, known: Coefficients, steps: S
             u = advance(u, now, drive)
             return u, u
 
-        first = jax.vmap(lambda u: reduced.jets.filter(u, reduced.jets.lengths))(states)
+        first = reduced.confined(states)
         when = {name: jnp.asarray(values).T for name, values in reduced.when.items()}
         later = jax.lax.scan(step, first, when, length=later_frames)[1]
-        held = _held(reduced, first)
-        return reduced.weigh(jnp.moveaxis(jnp.concatenate([held[None], first[None], later]), 0, 1))
+        return jnp.moveaxis(jnp.concatenate([first[None], later]), 0, 1)
+
+    return follow
+
+
+def _predict(equation: Equation, reduced: Followed, known: Coefficients, steps: Steps):
+    """The same to weighted frames `(S, 1 + L, C, *M)`, the first of them what restrains the
+    states."""
+    follow = _frames(equation, reduced, known, steps)
+
+    def predict(states, x):
+        frames = follow(states, x)
+        held = reduced.held(frames[:, 0])
+        return jnp.concatenate([held[:, None], reduced.weigh(frames)], axis=1)
 
     return predict
-
-
-def _held(reduced: Reduced, states: Array) -> Array:
-    """States `(S, C, *M)` over their expected size, in units of the noise: a frame of zeros is
-    expected of them."""
-    axes = tuple(range(2, states.ndim))
-    assert reduced.restraint is not None
-    modes = jnp.fft.rfftn(states, axes=axes) * reduced.restraint
-    return jnp.fft.irfftn(modes, s=reduced.points, axes=axes)
 
 
 @eqx.filter_jit
 def _run(
     equation: Equation,
-    reduced: Reduced,
+    reduced: Followed,
     x: Float[Array, " p"],
     states: Array,
     known: Coefficients,
     steps: Steps,
+    what: Callable = _predict,
 ) -> Array:
-    return _predict(equation, reduced, known, steps)(states, x)
+    return what(equation, reduced, known, steps)(states, x)
 
 
 @eqx.filter_jit
 def _jacobian(
     equation: Equation,
-    reduced: Reduced,
+    reduced: Followed,
     x: Float[Array, " p"],
     states: Array,
     known: Coefficients,
@@ -204,7 +205,7 @@ def _jacobian(
 @eqx.filter_jit
 def _columns(
     equation: Equation,
-    reduced: Reduced,
+    reduced: Followed,
     x: Float[Array, " p"],
     states: Array,
     known: Coefficients,
@@ -219,7 +220,7 @@ def _columns(
 @eqx.filter_jit
 def _by_gradients(
     equation: Equation,
-    reduced: Reduced,
+    reduced: Followed,
     x: Float[Array, " p"],
     states: Array,
     known: Coefficients,
@@ -230,7 +231,7 @@ def _by_gradients(
     predict = _predict(equation, reduced, known, steps)
     forward = jax.linearize(lambda states: predict(states, x), states)[1]
     backward = jax.linear_transpose(forward, states)
-    precondition = _preconditioner(reduced, named(steps.unknown, x, known), steps.dt)
+    precondition = reduced.preconditioner(named(steps.unknown, x, known), steps.dt)
     size = jnp.maximum(jnp.linalg.norm(target.ravel()), 1e-300)
     change, _ = jax.scipy.sparse.linalg.cg(
         lambda change: backward(forward(change))[0],
@@ -240,40 +241,3 @@ def _by_gradients(
         M=jax.vmap(precondition),
     )
     return target - size * forward(change), size * change
-
-
-def _preconditioner(reduced: Reduced, coefficients: Coefficients, dt: float):
-    """The inverse of the states' normal matrix if each mode only decayed by itself."""
-    scheme, seen = reduced.scheme, _seen(reduced, coefficients, dt)
-    if scheme is None or seen is None:
-        return lambda change: change
-    seen = seen * jnp.square(reduced.weights).reshape(-1, *(1,) * len(reduced.points))
-    return lambda change: scheme.multiply(1 / seen, change)
-
-
-def _seen(reduced: Reduced, coefficients: Coefficients, dt: float) -> Array | None:
-    """In how many frames each mode is seen, `(C, *K)`; None if modes are coupled.
-
-    A mode that is m times as large from frame to frame is seen `Σ m^2n` times in L frames.
-    """
-    if reduced.scheme is None:
-        return None
-    decay = jnp.asarray(reduced.scheme.tables(dt, coefficients)[0])
-    if decay.ndim > 1 + len(reduced.points):  # coupled channels
-        return None
-    frames = np.arange(reduced.states.shape[1]).reshape(-1, *(1,) * decay.ndim)
-    return jnp.sum(jnp.minimum(jnp.abs(decay), 1.0) ** (2 * frames), axis=0)
-
-
-def frames_seen(problem: Problem, reduced: Reduced, x: np.ndarray, steps: Steps) -> np.ndarray:
-    """In how many frames each mode of a state is seen, `(C, *K)` in the layout of `rfftn`."""
-    *full, last = reduced.points
-    shape = reduced.states.shape[2], *full, last // 2 + 1
-    found = np.full(shape, float(reduced.states.shape[1]))
-    values = {**problem.known, **dict(zip(steps.unknown, map(float, x), strict=True))}
-    seen = _seen(reduced, values, steps.dt)
-    if seen is None:
-        return found
-    places = [np.r_[0 : b + 1, n - b : n] for b, n in zip(reduced.band[:-1], full, strict=True)]
-    found[np.ix_(range(shape[0]), *places, range(reduced.band[-1] + 1))] = np.asarray(seen)
-    return found

@@ -10,14 +10,14 @@ from dataclasses import replace
 import equinox as eqx
 import numpy as np
 
+from .followed import Followed
 from .missing import missing_terms
-from .noise import multiplicity
 from .pieces import SHORTEST, cut
-from .problem import Problem, Reduced
+from .problem import Problem
 from .propagate import Steps
 from .restraint import determined, first_restraint, free_numbers, next_restraint, smoothed, without
 from .search import minimise
-from .tangent import frames_seen, known_columns, predicted
+from .tangent import known_columns, predicted
 from .uncertainty import LASTING, SLACK, Fit, beyond_noise, contradictions, spread
 
 # A prediction that is off by this share of the field has lost the data.
@@ -29,7 +29,7 @@ _NEARLY = 2.0
 _WORSE = 1.5
 
 
-def fit(problem: Problem, reduced: Reduced, start: np.ndarray, steps: Steps) -> Fit:
+def fit(problem: Problem, reduced: Followed, start: np.ndarray, steps: Steps) -> Fit:
     """The coefficients of the trajectories, one for each piece, that come closest to all frames."""
     reduced = replace(_noise_weighted(problem, reduced), restraint=without(reduced))
     length = _followed(problem, reduced, start, steps)
@@ -42,7 +42,8 @@ def fit(problem: Problem, reduced: Reduced, start: np.ndarray, steps: Steps) -> 
         first = smoothed(reduced, states)
         least = minimise(problem, reduced, x, first, steps, settled=_NEARLY)
         x, states = least.x, least.states
-        seen = frames_seen(problem, reduced, x, steps)
+        values = {**problem.known, **dict(zip(steps.unknown, map(float, x), strict=True))}
+        seen = reduced.frames_seen(values, steps.dt)
         second = replace(reduced, restraint=next_restraint(problem, reduced, states, seen))
         found = minimise(problem, second, x, states, steps, settled=_SETTLED)
         # A restraint that the states contradict was drawn from too few modes: the first one holds.
@@ -67,7 +68,7 @@ def fit(problem: Problem, reduced: Reduced, start: np.ndarray, steps: Steps) -> 
         tangent.columns.reshape(len(x), flat, *residual.shape[2:]),
         whole.reshape(flat, *residual.shape[2:]),
         freedom=rows - len(x),
-        dims=problem.grid.dims,
+        dims=reduced.waves,
         rounding=problem.precision * float(np.linalg.norm(aged)),
         unseen=0.0 if noisy else max(beyond_noise(residual, expected), np.sqrt(max(alike, 0.0))),
         white=noisy,
@@ -90,21 +91,18 @@ def fit(problem: Problem, reduced: Reduced, start: np.ndarray, steps: Steps) -> 
     return Fit(x, found, left, expected / change, lasting, least.settled, against, missing)
 
 
-def _alike(problem: Problem, reduced: Reduced, residual: np.ndarray) -> tuple[float, float]:
+def _alike(problem: Problem, reduced: Followed, residual: np.ndarray) -> tuple[float, float]:
     """What successive frames of the residual have in common: its energy, and by how many standard
     deviations of white noise that is.
 
     A missing term leaves a pattern that lasts, in the modes that carry the field; noise does not.
     """
-    axes = tuple(range(3, residual.ndim))
-    weighted = reduced.weigh(reduced.states)
-    field, left = (np.fft.rfftn(part, axes=axes, norm="ortho") for part in (weighted, residual))
-    noise = np.square(problem.spectrum.noise * reduced.weights)
-    noise = noise * np.prod(reduced.points) / problem.spectrum.points
-    noise = np.maximum(noise, 1e-300).reshape(-1, *(1,) * len(axes))
+    field, left = (reduced.rows(part) for part in (reduced.weigh(reduced.states), residual))
+    noise = np.maximum(reduced.noise_energy(problem.spectrum), 1e-300)
+    noise = noise.reshape(-1, *(1,) * (left.ndim - 3))
     power = np.mean(np.abs(field) ** 2, axis=(0, 1))
     weights = np.maximum(1 - noise / np.maximum(power, 1e-300), 0.0)
-    share = multiplicity(reduced.points) * weights
+    share = reduced.multiplicity * weights
     products = np.real(left[:, 1:] * np.conj(left[:, :-1]))
     alike = float(np.sum(share * products))
     pairs = products.shape[0] * products.shape[1]
@@ -114,7 +112,7 @@ def _alike(problem: Problem, reduced: Reduced, residual: np.ndarray) -> tuple[fl
     return alike, alike / max(deviation, 1e-300)
 
 
-def _followed(problem: Problem, reduced: Reduced, x: np.ndarray, steps: Steps) -> int:
+def _followed(problem: Problem, reduced: Followed, x: np.ndarray, steps: Steps) -> int:
     """How many frames the equation follows the data from a noisy first frame.
 
     Beyond that a search for the first state could end in another minimum. Chaotic trajectories
@@ -129,7 +127,7 @@ def _followed(problem: Problem, reduced: Reduced, x: np.ndarray, steps: Steps) -
     return max(SHORTEST, first)
 
 
-def _noise_weighted(problem: Problem, reduced: Reduced) -> Reduced:
+def _noise_weighted(problem: Problem, reduced: Followed) -> Followed:
     """Channels weighted by their noise, or by their size where there is none to speak of."""
     noise = np.maximum(problem.spectrum.noise, 1e-7 * problem.spectrum.scale)
     return eqx.tree_at(lambda r: r.weights, reduced, 1 / np.where(noise > 0, noise, 1.0))

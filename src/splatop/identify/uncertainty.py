@@ -136,7 +136,8 @@ def spread(
     noise the textbook formula holds. Else it is model error or coloured noise: errors of one
     Fourier mode are then taken to be related and those of different modes not (a sandwich
     estimate with modes as clusters). Where few modes carry the information that is itself
-    uncertain, and the larger of the two answers counts. `rounding` is the size of an error in the
+    uncertain, and the larger of the two answers counts. The last `dims` axes are those of waves:
+    without any, numbers are independent by themselves. `rounding` is the size of an error in the
     data that may look just like a column, as that of a solver which rounds the same way each step.
     `unseen` is the part of the residual that noise does not explain: it comes from a term that is
     missing or wrong, and as much of that may have gone into the estimates unseen.
@@ -175,7 +176,10 @@ def _larger(one: np.ndarray, other: np.ndarray) -> np.ndarray:
 
 
 def _scores(columns: np.ndarray, residual: np.ndarray, dims: int) -> np.ndarray:
-    """What each Fourier mode adds to `columns · residual`, `(modes, p)`."""
+    """What each Fourier mode adds to `columns · residual`, `(modes, p)`; each number of a state
+    where it has no axes of waves."""
+    if not dims:
+        return np.sum(columns * residual, axis=1).reshape(len(columns), -1).T
     axes = tuple(range(-dims, 0))
     points = residual.shape[-1]
     left = np.fft.rfftn(columns, axes=axes, norm="ortho")

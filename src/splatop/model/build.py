@@ -8,7 +8,7 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import PRNGKeyArray
 
-from ..coarse import CoarseStepper
+from ..coarse import CoarseStepper, axis_words
 from ..encoders import Encoder
 from ..ensemble import Ensemble, repeat
 from ..errors import SplatopError
@@ -116,14 +116,16 @@ def build_model(
 
 def on_given_grid(stepper: Stepper, spec: ModelSpec) -> Stepper:
     """A model's stepper as users meet it: one of a coarse grid takes states of any."""
-    return CoarseStepper(stepper, spec.coarse, spec.answers == "coarse") if spec.coarse else stepper
+    if not spec.coarse:
+        return stepper
+    words = () if spec.domain is None else axis_words(spec.domain, spec.layout)
+    return CoarseStepper(stepper, spec.coarse, spec.answers == "coarse", words=words)
 
 
 def _convolutions(spec: ModelSpec, key: PRNGKeyArray) -> Convolutions:
-    if spec.domain is not None:
+    if spec.domain is not None and spec.domain.shape is not None:
         raise SplatopError(
-            "expected a periodic box for convolutions, which wrap around, got walls: use "
-            "network=fno"
+            "expected a grid for convolutions, got points of a shape: use network=fno"
         )
     return Convolutions(
         spec.dims,
@@ -131,6 +133,7 @@ def _convolutions(spec: ModelSpec, key: PRNGKeyArray) -> Convolutions:
         hidden=spec.hidden,
         blocks=spec.blocks,
         conditions=len(spec.conditions),
+        closed=() if spec.domain is None else spec.domain.periodic,
         key=key,
     )
 

@@ -16,7 +16,10 @@ REACH = {1: 7, 2: 3, 3: 3}
 
 
 class Convolutions(eqx.Module):
-    """`blocks` periodic convolutions of `hidden` channels with GELUs between, `u -> correction`.
+    """`blocks` convolutions of `hidden` channels with GELUs between, `u -> correction`.
+
+    They wrap around the axes that are `closed` (all, unless told otherwise); beyond the ends of the
+    others everything is zero, from which a network can tell that it is near one.
 
     Each is one GEMM, which compiled loops run as fast as anything else. The last one starts at
     zero, so that an untrained network changes nothing. Numbers that it is conditioned on are
@@ -26,6 +29,7 @@ class Convolutions(eqx.Module):
 
     layers: tuple[PeriodicConv, ...]
     reach: int = eqx.field(static=True)
+    closed: tuple[bool, ...] = eqx.field(static=True, default=())
 
     def __init__(
         self,
@@ -37,11 +41,13 @@ class Convolutions(eqx.Module):
         conditions: int = 0,
         reach: int | None = None,
         answers: int | None = None,
+        closed: tuple[bool, ...] = (),
         key: PRNGKeyArray,
     ):
         if blocks < 2:
             raise SplatopError(f"expected at least two layers of convolutions, got {blocks}")
         self.reach = REACH[dims] if reach is None else reach
+        self.closed = () if all(closed) else tuple(closed)
         given = channels if answers is None else answers
         widths = (channels + conditions, *(hidden,) * (blocks - 1), given)
         layers = [
@@ -65,8 +71,8 @@ class Convolutions(eqx.Module):
             even = jnp.broadcast_to(condition.astype(u.dtype), (*h.shape[:-1], condition.size))
             h = jnp.concatenate([h, even], axis=-1)
         for layer in hidden:
-            h = jax.nn.gelu(_convolved(layer, h))
-        return jnp.moveaxis(_convolved(last, h), -1, 0)
+            h = jax.nn.gelu(_convolved(layer, h, self.closed))
+        return jnp.moveaxis(_convolved(last, h, self.closed), -1, 0)
 
     @property
     def scannable(self) -> bool:
@@ -78,14 +84,29 @@ class Convolutions(eqx.Module):
         return self.layers[0].weight.ndim == 3
 
 
-def _convolved(layer: PeriodicConv, h: Float[Array, "*N I"]) -> Float[Array, "*N O"]:
+def _convolved(
+    layer: PeriodicConv, h: Float[Array, "*N I"], closed: tuple[bool, ...]
+) -> Float[Array, "*N O"]:
     """The convolution of a field whose channels come last."""
     target, _, *kernel = layer.weight.shape
-    axes = range(h.ndim - 1)
     shifted = [
-        jnp.roll(h, [k // 2 - i for i, k in zip(at, kernel, strict=True)], axes)
+        _shifted(h, [k // 2 - i for i, k in zip(at, kernel, strict=True)], closed)
         for at in itertools.product(*map(range, kernel))
     ]
     columns = jnp.concatenate(shifted, axis=-1)
     rows = jnp.moveaxis(layer.weight, (0, 1), (-1, -2)).reshape(-1, target)
     return columns @ rows + layer.bias.reshape(-1)
+
+
+def _shifted(
+    h: Float[Array, "*N I"], by: list[int], closed: tuple[bool, ...]
+) -> Float[Array, "*N I"]:
+    """A field moved by so many points along each axis: around it, or with zeros after it."""
+    for axis in (axis for axis, ring in enumerate(closed) if not ring):
+        n, k = h.shape[axis], by[axis]
+        kept = jax.lax.slice_in_dim(h, max(0, -k), n - max(0, k), axis=axis)
+        pad = [(0, 0)] * h.ndim
+        pad[axis] = (max(0, k), max(0, -k))
+        h = jnp.pad(kept, pad)
+    around = [axis for axis in range(h.ndim - 1) if not closed or closed[axis]]
+    return jnp.roll(h, [by[axis] for axis in around], around)

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from .markup import Html, join, tag
-from .ticks import Axis, Number, Scale, fitted_scale, usable
+from .ticks import ChartAxis, Number, Scale, fitted_scale, usable
 
 # More points than a chart has pixels only make the page heavy.
 MOST_POINTS = 400
@@ -52,8 +52,8 @@ class Chart:
 def chart(
     lines: Sequence[Line],
     *,
-    x: Axis,
-    y: Axis,
+    x: ChartAxis,
+    y: ChartAxis,
     title: str,
     marks: Sequence[Mark] = (),
     spans: Sequence[Span] = (),

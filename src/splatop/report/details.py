@@ -13,13 +13,13 @@ from ..evaluate.written import percent, typeset
 from ..model import ModelSpec
 from .charts import Line, chart, legend
 from .evaluated import EvaluatedRun
-from .learned import Learned
+from .learned import LearnedPart
 from .markup import Child, Html, tag, wide
 from .mathml import mathml
 from .pictures import DIVERGING, field_picture
 from .playback import Playback
 from .sections import Charts, section
-from .ticks import Axis
+from .ticks import ChartAxis
 
 
 def equation_section(spec: ModelSpec) -> Html:
@@ -131,7 +131,7 @@ def _error(held: Mapping[str, Any], key: str, name: str) -> str:
 
 
 def learned_section(
-    charts: Charts, found: Sequence[tuple[EvaluatedRun, Learned]], playback: Playback
+    charts: Charts, found: Sequence[tuple[EvaluatedRun, LearnedPart]], playback: Playback
 ) -> Html | None:
     """Maps of the dropped terms' change over a step and of the operator's, side by side."""
     if not found:
@@ -149,7 +149,7 @@ def learned_section(
 def _learned(
     charts: Charts,
     run: EvaluatedRun,
-    learned: Learned,
+    learned: LearnedPart,
     playback: Playback,
     *,
     many: bool,
@@ -178,7 +178,7 @@ def _learned(
     )
 
 
-def _maps(learned: Learned, playback: Playback) -> Html:
+def _maps(learned: LearnedPart, playback: Playback) -> Html:
     rows = []
     for channel, field in enumerate(playback.fields):
         truth, found = (_plane(a[channel]) for a in (learned.dropped, learned.learned))
@@ -204,7 +204,7 @@ def _plane(values: np.ndarray) -> np.ndarray:
     return values[..., values.shape[-1] // 2] if values.ndim == 3 else values
 
 
-def _profiles(charts: Charts, learned: Learned, playback: Playback, position: int) -> Html:
+def _profiles(charts: Charts, learned: LearnedPart, playback: Playback, position: int) -> Html:
     x = playback.grid.coordinates()[0].ravel().tolist()
     parts = []
     for channel, field in enumerate(playback.fields):
@@ -214,8 +214,8 @@ def _profiles(charts: Charts, learned: Learned, playback: Playback, position: in
         ]
         drawn = chart(
             lines,
-            x=Axis("x"),
-            y=Axis(f"change of {field} over a step"),
+            x=ChartAxis("x"),
+            y=ChartAxis(f"change of {field} over a step"),
             title=f"Dropped term and correction, {field}",
             height=260,
         )

@@ -16,7 +16,7 @@ FRAMES = 9
 
 
 @dataclass(frozen=True)
-class Learned:
+class LearnedPart:
     """The dropped terms' change over one step and the operator's, at reference states.
 
     `share` is the slope of a fit through the origin: 1 if the operator restores all of it.
@@ -57,7 +57,7 @@ def compare_with_dropped(run: EvaluatedRun, playback: Playback, coefficients: di
     truth = np.stack([np.asarray(p[0], float) for p in pairs])
     found = np.stack([np.asarray(p[1], float) for p in pairs])
     middle = len(frames) // 2
-    return Learned(
+    return LearnedPart(
         terms=spec.dropped_terms,
         step=playback.steps[frames[middle]],
         dropped=truth[middle],

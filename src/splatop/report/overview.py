@@ -10,7 +10,7 @@ from ..evaluate.written import percent, typeset
 from .evaluated import Entry, EvaluatedRun
 from .markup import Child, Html, tag, wide
 from .sections import section
-from .words import Verdict
+from .words import ReportVerdict
 
 
 def page_title(runs: Sequence[EvaluatedRun]) -> str:
@@ -47,7 +47,7 @@ def header(runs: Sequence[EvaluatedRun], version: str) -> Html:
     )
 
 
-def verdict_section(said: Verdict, runs: Sequence[EvaluatedRun]) -> Html:
+def verdict_section(said: ReportVerdict, runs: Sequence[EvaluatedRun]) -> Html:
     """The headline, its sentences, and the numbers that carry it."""
     return tag(
         "section",

@@ -23,7 +23,7 @@ from .player import isosurface_section, player_data, player_section
 from .sections import Charts, error_section, loss_section, section, spectrum_section
 from .tradeoff import tradeoff_section
 from .unknown import unknown_section
-from .words import Verdict, verdict
+from .words import ReportVerdict, verdict
 
 Say = Callable[[str], None]
 
@@ -50,7 +50,7 @@ class Report:
     """Where the page was written, and what it says first."""
 
     path: Path
-    verdict: Verdict
+    verdict: ReportVerdict
 
 
 def write_report(

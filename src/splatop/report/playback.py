@@ -33,7 +33,7 @@ MOST_POINTS = {1: 256, 2: 96, 3: 32}
 
 
 @dataclass(frozen=True)
-class Rollout:
+class PlayedRollout:
     """A run's states at the frames shown, and its error at every step of this trajectory."""
 
     label: str
@@ -55,7 +55,7 @@ class Playback:
     steps: tuple[int, ...]  # of the frames shown, from 0
     reference: np.ndarray  # (F, C, *N)
     truth: dict[str, float]  # the coefficients that the data state
-    rollouts: tuple[Rollout, ...]
+    rollouts: tuple[PlayedRollout, ...]
 
     @property
     def times(self) -> tuple[float, ...]:
@@ -180,7 +180,7 @@ def thinned(states: np.ndarray, points: tuple[int, ...]) -> np.ndarray:
 
 def _roll_out(
     entry: Entry, source: Trajectories, index: int, truth: np.ndarray, shown: np.ndarray
-) -> Rollout:
+) -> PlayedRollout:
     model = entry.model.for_data(source.grid)
     found = identified(model, SomeTrajectories(source, [index]))
     own = {name: float(found[0].estimates[name]) for name in model.spec.unknown} if found else {}
@@ -197,7 +197,7 @@ def _roll_out(
     diverged = entry.metrics.per_trajectory.get("diverged_step") or []
     lost = diverged[index] if index < len(diverged) else None
     kept = tuple(None if lost is not None and k >= lost else e for k, e in enumerate(errors, 1))
-    return Rollout(entry.label, np.stack(states), kept, own, intervals)
+    return PlayedRollout(entry.label, np.stack(states), kept, own, intervals)
 
 
 @eqx.filter_jit

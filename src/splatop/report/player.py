@@ -11,7 +11,7 @@ from .isosurface import LEVEL, draw_isosurfaces
 from .markup import Child, Html, tag
 from .packing import error_limit, field_scale, pack_bytes, quantise_field, quantise_signed
 from .pictures import DIVERGING, ERROR, SEQUENTIAL, colour_table, picture_address
-from .playback import Playback, Rollout, shown_points, strides, thinned
+from .playback import Playback, PlayedRollout, shown_points, strides, thinned
 from .sections import section
 
 AXES = "xyz"
@@ -66,7 +66,7 @@ def player_data(playback: Playback, shown: Sequence[Entry]) -> dict[str, Any]:
     }
 
 
-def _errors_at_frames(playback: Playback, rollout: Rollout) -> list[float | None]:
+def _errors_at_frames(playback: Playback, rollout: PlayedRollout) -> list[float | None]:
     errors = [0.0 if step == 0 else rollout.rl2[step - 1] for step in playback.steps]
     return [None if error is None else float(f"{error:.4g}") for error in errors]
 

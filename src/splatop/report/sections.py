@@ -11,7 +11,7 @@ from ..evaluate.written import typeset
 from .charts import Chart, Line, Mark, chart, legend
 from .evaluated import Entry, EvaluatedRun
 from .markup import Child, Html, tag
-from .ticks import Axis
+from .ticks import ChartAxis
 
 # Shells with less than this share of the largest one are rounding, and their ratio is noise.
 SPECTRUM_FLOOR = 1e-12
@@ -72,8 +72,8 @@ def error_section(charts: Charts, shown: Sequence[Entry], dt: float) -> Html:
     ]
     drawn = chart(
         lines,
-        x=Axis(f"step k  (time t = k Δt, Δt = {dt:g})", low=0.0),
-        y=Axis("relative L2 error", log=True),
+        x=ChartAxis(f"step k  (time t = k Δt, Δt = {dt:g})", low=0.0),
+        y=ChartAxis("relative L2 error", log=True),
         title="Relative L2 error of the rollout by step, logarithmic",
         marks=marks[:4],
         height=400,
@@ -179,18 +179,18 @@ def spectrum_section(charts: Charts, shown: Sequence[Entry]) -> Html | None:
         ratios.append(Line(entry.label, k.tolist(), [_finite(v) for v in ratio], entry.style))
         largest = max(largest, float(np.nanmax(np.abs(ratio - 1), initial=0.0)))
     reach = min(max(1.15 * largest, 0.002), 1.0)
-    limits = Axis("", low=float(k[0]), high=float(k[-1]))
+    limits = ChartAxis("", low=float(k[0]), high=float(k[-1]))
     drawn = chart(
         spectra,
         x=limits,
-        y=Axis("energy per shell", log=True),
+        y=ChartAxis("energy per shell", log=True),
         title="Time-averaged radial energy spectrum",
         height=250,
     )
     ratio_chart = chart(
         ratios or [Line("", k.tolist(), [None] * len(k), "reference")],
-        x=Axis("wavenumber κ  (cycles per unit length)", low=float(k[0]), high=float(k[-1])),
-        y=Axis("ratio to reference", low=1 - reach, high=1 + reach),
+        x=ChartAxis("wavenumber κ  (cycles per unit length)", low=float(k[0]), high=float(k[-1])),
+        y=ChartAxis("ratio to reference", low=1 - reach, high=1 + reach),
         title="Ratio of the spectrum to the reference's",
         level=1.0,
         height=186,
@@ -232,8 +232,8 @@ def loss_section(charts: Charts, runs: Sequence[EvaluatedRun]) -> Html | None:
         ]
         drawn = chart(
             lines,
-            x=Axis("training step", low=0.0),
-            y=Axis("loss", log=True),
+            x=ChartAxis("training step", low=0.0),
+            y=ChartAxis("loss", log=True),
             title=f"Training loss of the stage {name}",
             height=280,
         )

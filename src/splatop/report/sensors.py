@@ -14,7 +14,7 @@ from .markup import Child, Html, tag
 from .page import page_text
 from .sections import Charts, section
 from .sensor_pictures import frame_picture, space_time_picture
-from .ticks import Axis
+from .ticks import ChartAxis
 
 _SCRIPTS = ("values.js", "curves.js", "sensors.js")
 _LINKS = (
@@ -163,8 +163,8 @@ def _misfit(charts: Charts, analysis: Analysis) -> Html:
         lines.append(Line(name, times, rms.tolist(), f"p{number % 3}"))
     drawn = chart(
         lines,
-        x=Axis("time"),
-        y=Axis("root mean square misfit / noise", low=0.0),
+        x=ChartAxis("time"),
+        y=ChartAxis("root mean square misfit / noise", low=0.0),
         title="Misfit of the reports by time, in units of their noise",
         level=1.0,
     )
@@ -220,8 +220,8 @@ def _spread(charts: Charts, analysis: Analysis, frames: Frames) -> Html | None:
     ]
     drawn = chart(
         lines,
-        x=Axis("time"),
-        y=Axis("standard deviation", low=0.0),
+        x=ChartAxis("time"),
+        y=ChartAxis("standard deviation", low=0.0),
         title="Standard deviation of the state by time",
     )
     return section(

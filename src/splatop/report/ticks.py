@@ -10,7 +10,7 @@ Number = float | int
 
 
 @dataclass(frozen=True)
-class Axis:
+class ChartAxis:
     """What an axis shows. Limits that are not given follow the data."""
 
     label: str
@@ -42,7 +42,7 @@ def usable(value: Number | None, log: bool) -> bool:
 
 
 def fitted_scale(
-    axis: Axis, values: Sequence[Number | None], start: Number, end: Number, *, tight: bool
+    axis: ChartAxis, values: Sequence[Number | None], start: Number, end: Number, *, tight: bool
 ) -> Scale:
     """A scale from `start` to `end`, in pixels, that holds all values; `tight` ends at them."""
     held = [v for v in values if v is not None and usable(v, axis.log)]

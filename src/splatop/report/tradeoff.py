@@ -7,7 +7,7 @@ from .charts import Line, chart, legend
 from .evaluated import EvaluatedRun
 from .markup import Html
 from .sections import Charts, section
-from .ticks import Axis
+from .ticks import ChartAxis
 
 
 def tradeoff_section(charts: Charts, runs: Sequence[EvaluatedRun]) -> Html | None:
@@ -36,13 +36,13 @@ def tradeoff_section(charts: Charts, runs: Sequence[EvaluatedRun]) -> Html | Non
             for index, one in enumerate(several)
         ]
     axis = (
-        Axis("time until the error passes 0.3 deviations", low=0.0)
+        ChartAxis("time until the error passes 0.3 deviations", low=0.0)
         if judged == "horizon"
-        else Axis("mean relative L2 error", log=True)
+        else ChartAxis("mean relative L2 error", log=True)
     )
     drawn = chart(
         lines,
-        x=Axis("milliseconds for a unit of simulated time", log=True),
+        x=ChartAxis("milliseconds for a unit of simulated time", log=True),
         y=axis,
         title="Accuracy against cost",
         height=340,

@@ -11,7 +11,7 @@ from .learned_term import Curve, Map, curves, learned_term, sampled_arguments, s
 from .markup import Child, Html, tag
 from .pictures import SEQUENTIAL, field_picture
 from .sections import Charts, section
-from .ticks import Axis
+from .ticks import ChartAxis
 
 _TRIALS = {
     "known": "known terms alone",
@@ -139,8 +139,8 @@ def _curve(
     ]
     drawn = chart(
         lines,
-        x=Axis(one.name),
-        y=Axis("learned term, mean" if several else "learned term"),
+        x=ChartAxis(one.name),
+        y=ChartAxis("learned term, mean" if several else "learned term"),
         title=f"The learned term against {one.name}",
         spans=(Span(float(one.x[0]), one.low), Span(one.high, float(one.x[-1]))),
         height=260,

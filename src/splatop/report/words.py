@@ -14,7 +14,7 @@ NEGLIGIBLE = 1e-3
 
 
 @dataclass(frozen=True)
-class Verdict:
+class ReportVerdict:
     """A headline, sentences that support it, and whether it is good news."""
 
     headline: str
@@ -24,17 +24,17 @@ class Verdict:
 
 def verdict(
     runs: Sequence[EvaluatedRun], shown: Sequence[Entry], published: float | None
-) -> Verdict:
+) -> ReportVerdict:
     """What a reader should take away; `published` is the paper's error for this benchmark."""
     if len(runs) == 1:
         return _one(runs[0], published)
     return _several(runs, shown, published)
 
 
-def _one(run: EvaluatedRun, published: float | None) -> Verdict:
+def _one(run: EvaluatedRun, published: float | None) -> ReportVerdict:
     metrics = run.metrics
     if metrics.diverged:
-        return Verdict(
+        return ReportVerdict(
             f"{_share(metrics)} diverged, the first at step {_first(metrics)}.",
             (
                 _divergence(metrics),
@@ -55,7 +55,7 @@ def _one(run: EvaluatedRun, published: float | None) -> Verdict:
         and error > NEGLIGIBLE
     )
     tone = "mixed" if idle or error > 0.1 else "good"
-    return Verdict(
+    return ReportVerdict(
         f"Off by {percent(metrics.rl2_mean)} on average over {metrics.steps} steps.",
         tuple(sentences),
         tone,
@@ -64,7 +64,7 @@ def _one(run: EvaluatedRun, published: float | None) -> Verdict:
 
 def _several(
     runs: Sequence[EvaluatedRun], shown: Sequence[Entry], published: float | None
-) -> Verdict:
+) -> ReportVerdict:
     finished = sorted(
         (run for run in runs if run.metrics.rl2_mean is not None),
         key=lambda run: run.metrics.rl2_mean or 0.0,
@@ -72,7 +72,7 @@ def _several(
     lost = [run for run in runs if run.metrics.diverged]
     failures = [f"{run.label}: {_divergence(run.metrics)}" for run in lost]
     if not finished:
-        return Verdict("Every run diverged.", tuple(failures), "bad")
+        return ReportVerdict("Every run diverged.", tuple(failures), "bad")
     best, *rest = finished
     sentences = [_accuracy(best.metrics, f"With {best.label}")]
     if rest:
@@ -108,7 +108,7 @@ def _several(
             f"{best.label} is the most accurate run, off by {percent(error)} on average, but "
             f"{better.label} reaches {percent(better.metrics.rl2_mean)}."
         )
-    return Verdict(headline, (*sentences, *failures), "mixed" if lost or beaten else "good")
+    return ReportVerdict(headline, (*sentences, *failures), "mixed" if lost or beaten else "good")
 
 
 def _accuracy(metrics: Metrics, lead: str = "") -> str:

@@ -20,7 +20,7 @@ FRAMES_FILE = "frames.npz"
 
 
 @dataclass(frozen=True)
-class Frames:
+class RolloutFrames:
     """States `(n, C, *N)` at `steps` of a rollout that starts at step 0, predicted and true."""
 
     steps: tuple[int, ...]
@@ -52,7 +52,7 @@ class Frames:
         return path
 
     @classmethod
-    def load(cls, path: Path) -> "Frames":
+    def load(cls, path: Path) -> "RolloutFrames":
         """Read what `save` wrote."""
         try:
             with np.load(path, allow_pickle=False) as held:
@@ -81,7 +81,7 @@ def rollout_frames(
     steps: Sequence[int],
     trajectory: int = 0,
     name: str | None = None,
-) -> Frames:
+) -> RolloutFrames:
     """The states at chosen steps of one rollout; frames in between are not kept."""
     check_model_fits(model, trajectories)
     wanted = sorted(set(steps))
@@ -97,7 +97,7 @@ def rollout_frames(
         if step > at:
             state, at = advance(model.stepper, state, coefficients, step - at), step
         states.append(np.asarray(state))
-    return Frames(
+    return RolloutFrames(
         tuple(wanted),
         np.stack(states),
         np.concatenate([trajectories.window(trajectory, step, 1) for step in wanted]),

@@ -14,7 +14,7 @@ from ..derivative import gradient
 from ..errors import SplatopError
 from ..report.isosurface import LEVEL, NEGATIVE, POSITIVE, isosurface
 from ..spectral import differentiate
-from .frames import Frames
+from .frames import RolloutFrames
 from .plots import styled
 from .style import FIELD_MAP, ORDER
 
@@ -24,7 +24,7 @@ _MISSING = "#BDBDBD"  # where a rollout has diverged
 _SURFACE_POINTS = 40
 
 
-def _ordered(several: Sequence[Frames]) -> list[Frames]:
+def _ordered(several: Sequence[RolloutFrames]) -> list[RolloutFrames]:
     if not several:
         raise SplatopError("expected frames of at least one rollout, got none")
     first = several[0]
@@ -38,7 +38,7 @@ def _ordered(several: Sequence[Frames]) -> list[Frames]:
 
 
 @styled
-def snapshot_figure(several: Sequence[Frames]) -> Figure:
+def snapshot_figure(several: Sequence[RolloutFrames]) -> Figure:
     """The scalar field (or vorticity) of each method over time, on one colour scale."""
     several = _ordered(several)
     first = several[0]
@@ -69,7 +69,7 @@ def snapshot_figure(several: Sequence[Frames]) -> Figure:
     return figure
 
 
-def _vorticity(frames: Frames, states: np.ndarray) -> np.ndarray:
+def _vorticity(frames: RolloutFrames, states: np.ndarray) -> np.ndarray:
     along_x, along_y = gradient(2)
     with np.errstate(all="ignore"):
         return np.stack(
@@ -104,7 +104,7 @@ def _picture(ax: Axes, values: np.ndarray, limit: float, lengths: tuple[float, .
 
 
 @styled
-def isosurface_figure(several: Sequence[Frames], *, level: float = LEVEL) -> Figure:
+def isosurface_figure(several: Sequence[RolloutFrames], *, level: float = LEVEL) -> Figure:
     """Surfaces `u = ±level` of a 3D field: a column for each method, a row for each time."""
     several = _ordered(several)
     first = several[0]

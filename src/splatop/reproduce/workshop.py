@@ -19,7 +19,7 @@ from ..model import Model, load_model
 from ..training import Problem, preset, train
 from ..training.run_folder import CONFIG, MODEL
 from .encoding import ENCODING_FILE, Encoding, encode_frame
-from .frames import FRAMES_FILE, Frames, rollout_frames
+from .frames import FRAMES_FILE, RolloutFrames, rollout_frames
 
 Say = Callable[[str], None]
 Found = TypeVar("Found")
@@ -133,12 +133,12 @@ class Workshop:
         save_metrics(file, metrics)
         return metrics
 
-    def frames(self, run: PlannedRun, steps: Sequence[int]) -> Frames:
+    def frames(self, run: PlannedRun, steps: Sequence[int]) -> RolloutFrames:
         """States of one test rollout at some of its steps."""
         file = self.path(run) / FRAMES_FILE
         points = self.size_of(run.benchmark).points
         if file.exists():
-            held = Frames.load(file)
+            held = RolloutFrames.load(file)
             if held.steps == tuple(steps) and held.prediction.shape[2] == points:
                 return held
         model = self.model(run)

@@ -11,7 +11,7 @@ from functools import lru_cache
 import numpy as np
 
 from ..errors import SplatopError
-from .pieces import Arc, Piece
+from .pieces import Arc, Piece, Place
 from .shape import Shape
 
 # Points inside keep this share of a triangle's side away from the edge.
@@ -19,6 +19,8 @@ _AWAY = 0.6
 # An arc turns by at most this angle (radians) within one triangle.
 _TURN = 0.5
 _REFINEMENTS = 12
+# Of parts towards a singular corner, each is so much smaller than the one before.
+_NEARER = 0.2
 _MOST_TRIANGLES = 200_000
 
 
@@ -31,10 +33,17 @@ class Quadrature:
 
 
 @lru_cache(maxsize=16)
-def quadrature(shape: Shape, side: float, order: int) -> Quadrature:
+def quadrature(
+    shape: Shape, side: float, order: int, singular: tuple[Place, ...] = (), cuts: int = 0
+) -> Quadrature:
     """Gauss points in triangles of this side at most: exact for polynomials of degree
-    `2 order - 1` on straight ones."""
-    mesh = _triangulate(shape, side)
+    `2 order - 1` on straight ones. Triangles that touch a singular place are cut so often towards
+    it."""
+    mesh = [
+        part
+        for piece, corners in _triangulate(shape, side)
+        for part in _towards(piece, corners, singular, cuts)
+    ]
     r, s, w = _conical(order)
     places, weights = [], []
     for piece, corners in mesh:
@@ -60,6 +69,26 @@ def _conical(order: int) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     s = np.repeat((x + 1) / 2, order)
     r = np.tile((y + 1) / 2, order) * (1 - s)
     return r, s, np.repeat(wx / 4, order) * np.tile(wy / 2, order)
+
+
+def _towards(
+    piece: Piece | None, corners: np.ndarray, singular: tuple[Place, ...], cuts: int
+) -> list[tuple[Piece | None, np.ndarray]]:
+    """A triangle in parts that become smaller towards the one of its corners that is singular. The
+    last has it as its third corner, where Gauss points crowd."""
+    scale = np.linalg.norm(corners[1] - corners[0])
+    hit = [
+        k for k in range(3) for one in singular if np.linalg.norm(corners[k] - one) < 1e-7 * scale
+    ]
+    if piece is not None or not hit:
+        return [(piece, corners)]
+    tip, a, b = np.roll(corners, -hit[0], axis=0)
+    found: list[tuple[Piece | None, np.ndarray]] = []
+    for _ in range(cuts):
+        nearer_a, nearer_b = tip + _NEARER * (a - tip), tip + _NEARER * (b - tip)
+        found += [(None, np.stack([nearer_a, a, b])), (None, np.stack([nearer_a, b, nearer_b]))]
+        a, b = nearer_a, nearer_b
+    return [*found, (None, np.stack([a, b, tip]))]
 
 
 def _mapped(

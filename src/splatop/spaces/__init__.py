@@ -9,6 +9,7 @@ from .lift import unconstrained as unconstrained
 from .potentials import inverse_numbers as inverse_numbers
 from .samples import Fractions as Fractions
 from .samples import Sampling as Sampling
+from .samples import between_ends as between_ends
 from .samples import resampled_between as resampled_between
 from .shape import ShapeSpace as ShapeSpace
 from .spectrum import energy_spectrum as energy_spectrum

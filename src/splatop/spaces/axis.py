@@ -126,11 +126,11 @@ class WallBasis(AxisBasis):
         energies, turn = np.linalg.eigh(slopes.T @ slopes)
         own = own @ turn
         if "free" in self.ends:
-            return own, None, energies
+            return own, None, np.maximum(energies, 0.0)
         values, curves = self._kernels(x, 0) @ own, self._kernels(x, 2) @ own
         second = (values * w[:, None]).T @ curves
         laplacian, turn = np.linalg.eigh((second + second.T) / 2)
-        return (own @ turn)[:, ::-1], laplacian[::-1], -laplacian[::-1]
+        return (own @ turn)[:, ::-1], laplacian[::-1], np.maximum(-laplacian[::-1], 0.0)
 
     @property
     def size(self) -> int:  # type: ignore[override]
@@ -142,7 +142,8 @@ class WallBasis(AxisBasis):
 
     @property
     def energies(self) -> np.ndarray:  # type: ignore[override]
-        return self._solved[2]
+        # That of a constant is 0, and rounds to either side of it.
+        return np.maximum(self._solved[2], 0.0)
 
     def evaluate(self, x: np.ndarray, order: int = 0) -> np.ndarray:
         return self._kernels(np.asarray(x, float), order) @ self._solved[0]

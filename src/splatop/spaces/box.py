@@ -18,12 +18,12 @@ from ..points import Layout, Points
 from .axis import AxisBasis, ring, walls
 from .chebyshev import chebyshev
 from .potentials import inverse_numbers, inverse_rates
-from .samples import Fractions, Sampling, by_axis
+from .samples import Fractions, Sampling, by_axis, root_of
 
 Coefficients = Float[Array, "C *R"]
-# The least singular value of a fit that counts, relative to the largest: what samples between the
-# anchors do not determine stays small instead of being noise blown up.
-_RCOND = 1e-6
+# What samples do not determine of a field is as smooth as it can be: the weight of the highest
+# energy in a fit, relative to its largest singular value. What they determine it leaves alone.
+_SMOOTH = 1e-6
 
 
 class BoxSpace(eqx.Module):
@@ -131,6 +131,11 @@ class BoxSpace(eqx.Module):
         """The field at the points of a grid."""
         matrices = [self._matrix(axis, x, 0) for axis, x in enumerate(by_axis(along))]
         return self._each_axis(c, matrices)
+
+    def roots(self, along: Sampling) -> tuple[np.ndarray, ...]:
+        """A matrix for each axis, `(r, r)`, or `(C, r, r)` where fields differ: all of them make
+        numbers as large as the samples of their field are, and noise of samples white."""
+        return tuple(root_of(self._matrix(axis, x, 0)) for axis, x in enumerate(by_axis(along)))
 
     def gain(self, along: Sampling) -> np.ndarray:
         """Variance of each number from samples of unit variance, `(C, *r)`."""
@@ -327,5 +332,22 @@ def _analysis(bases: tuple[AxisBasis, ...], degree: int) -> np.ndarray:
 
 @lru_cache(maxsize=256)
 def _fitting(bases: tuple[AxisBasis, ...], key: bytes) -> np.ndarray:
-    """Least squares from samples at fractions of an axis: `(r, N)`, or `(C, r, N)`."""
-    return np.linalg.pinv(_evaluated(bases, key, 0), rcond=_RCOND)
+    """Least squares from samples at fractions of an axis: `(r, N)`, or `(C, r, N)`.
+
+    Of the fields that fit the samples equally well the smoothest is taken. There are several where
+    points are few: values that ends set tell nothing, and the others are fewer than the functions.
+    """
+    x = np.frombuffer(key)
+    fits = {basis: _smoothest(basis.evaluate(x), basis.energies) for basis in set(bases)}
+    if len(fits) == 1:
+        return fits[bases[0]]
+    width = max(basis.size for basis in bases)
+    return np.stack([np.pad(fits[b], ((0, width - b.size), (0, 0))) for b in bases])
+
+
+def _smoothest(rows: np.ndarray, energies: np.ndarray) -> np.ndarray:
+    """The numbers `(r, N)` of a field for each of its samples, which `rows` `(N, r)` give."""
+    rough = np.square(np.abs(energies) / np.max(np.abs(energies)))
+    weight = _SMOOTH * np.linalg.norm(rows, 2) * rough
+    whole = np.concatenate([rows, np.diag(weight)])
+    return np.linalg.pinv(whole, rcond=1e-14)[:, : len(rows)]

@@ -11,6 +11,7 @@ import tempfile
 import zipfile
 from collections.abc import Callable, Iterator
 from contextvars import ContextVar
+from dataclasses import asdict
 from functools import lru_cache
 from pathlib import Path
 
@@ -25,7 +26,7 @@ from .shape_basis import Gaussians, Kinds, ShapeBasis, build_basis, lattice, spa
 
 _MOST_BYTES = 512 * 2**20
 # Whatever changes the numbers of a basis changes its name.
-_VERSION = 2
+_VERSION = 3
 
 _say: ContextVar[Callable[[str], None]] = ContextVar("say", default=lambda _: None)
 
@@ -41,18 +42,22 @@ def telling(say: Callable[[str], None]) -> Iterator[None]:
 
 
 @lru_cache(maxsize=64)
-def shape_basis_of(domain: Domain, anchors: tuple[int, ...], kinds: Kinds) -> ShapeBasis:
-    """The functions of a lattice of so many anchors on a domain with a shape."""
+def shape_basis_of(
+    domain: Domain, anchors: tuple[int, ...], kinds: Kinds, held: bool = True
+) -> ShapeBasis:
+    """The functions of a lattice of so many anchors on a domain with a shape that obey these
+    conditions; all of them, whatever they do at the edges, if the conditions are not `held`."""
     shape = domain.shape
     assert shape is not None
-    gaussians = lattice(shape, domain.origin, domain.lengths, anchors)
+    gaussians = lattice(shape, domain.origin, domain.lengths, anchors, kinds)
+    kinds = kinds if held else ()
     spacing = max(spacing_of(domain.lengths, anchors))
     path = _path(domain, gaussians, kinds, spacing)
     found = None if path is None else _read(path, gaussians)
     if found is not None:
         return found
     _say.get()(
-        f"setting up {len(gaussians.centres)} Gaussians on the shape, once "
+        f"setting up {gaussians.count} Gaussians on the shape, once "
         f"({' x '.join(map(str, anchors))} anchors in its box)"
     )
     with one_blas_thread():
@@ -72,9 +77,11 @@ def _path(domain: Domain, gaussians: Gaussians, kinds: Kinds, spacing: float) ->
         "kinds": kinds,
         "spacing": spacing,
         "width": gaussians.width,
+        "corners": [asdict(one) for one in gaussians.corners],
         "constants": [
             shape_basis.NEGLIGIBLE,
             shape_basis.PER_SPACING,
+            shape_basis.AROUND,
             *shape_basis.FINE,
             shape_basis._REDUNDANT,
         ],
@@ -92,7 +99,7 @@ def _read(path: Path, gaussians: Gaussians) -> ShapeBasis | None:
     except (OSError, ValueError, KeyError, zipfile.BadZipFile, EOFError):
         return None
     whole = np.isfinite(combine).all() and np.isfinite(energies).all()
-    if not whole or combine.shape != (len(gaussians.centres), len(energies)):
+    if not whole or combine.shape != (gaussians.count, len(energies)):
         return None
     with contextlib.suppress(OSError):
         os.utime(path)

@@ -7,15 +7,22 @@ from jaxtyping import Array, Float
 from ..errors import SplatopError
 from ..grid import Grid
 from ..points import Points
-from .axis import ring, walls
+from .axis import BEYOND, LEAST_ANCHORS, WallBasis, ring, walls
 
 # Where the points of a grid lie along each axis, as fractions of it.
 Fractions = tuple[np.ndarray, ...]
 # Where the samples of a state lie: on a grid, or at scattered points of a shape.
 Sampling = Fractions | Points
 
-# Anchors for each sample between two ends, as a fit of data takes at most.
-_ANCHORS = 0.5
+# Anchors for each sample between two ends, as a fit of data takes at most, and functions, of which
+# there are more: some of the Gaussians lie beyond the ends.
+_ANCHORS, _FUNCTIONS = 0.5, 0.7
+
+
+def between_ends(samples: int) -> WallBasis:
+    """The Gaussians that so many samples between two ends tell apart, without conditions."""
+    anchors = min(int(_ANCHORS * samples), int(_FUNCTIONS * samples) - 2 * BEYOND)
+    return walls(max(LEAST_ANCHORS, anchors), ("free", "free"))
 
 
 def by_axis(along: Sampling) -> Fractions:
@@ -30,6 +37,13 @@ def at_points(along: Sampling) -> Points:
     if not isinstance(along, Points):
         raise SplatopError("expected a state at points for a shape, got one on a grid")
     return along
+
+
+def root_of(matrix: np.ndarray) -> np.ndarray:
+    """The triangle `T` of `(..., r, r)` with `‖T c‖ = ‖M c‖` for a matrix `(..., N, r)`."""
+    found = np.linalg.qr(matrix, mode="r")
+    missing = matrix.shape[-1] - found.shape[-2]
+    return np.pad(found, [(0, 0)] * (found.ndim - 2) + [(0, missing), (0, 0)])
 
 
 def resampled_between(
@@ -68,8 +82,5 @@ def resampled_between(
 def _matrix(layout: str, x: np.ndarray, wanted: np.ndarray) -> np.ndarray:
     """From samples of an axis to other points of it, `(Q, N)`."""
     count = len(x)
-    if layout == "left":
-        basis = ring((count - 1) // 2)
-    else:
-        basis = walls(max(6, int(_ANCHORS * count)), ("free", "free"))
+    basis = ring((count - 1) // 2) if layout == "left" else between_ends(count)
     return basis.evaluate(wanted) @ np.linalg.pinv(basis.evaluate(x), rcond=1e-6)

@@ -16,9 +16,9 @@ from ..points import Layout, Points
 from ..precomputed import Precomputed
 from ..shapes import Quadrature
 from .kept import shape_basis_of
-from .samples import Sampling, at_points
+from .samples import Sampling, at_points, root_of
 from .shape_basis import Kinds, ShapeBasis, edge_points, spacing_of, working_nodes
-from .shape_lift import check_lift, lifting
+from .shape_lift import check_lift, free_basis, lifting
 from .shape_rows import fitting, laplacian_power, rows_of, stacked
 
 Coefficients = Float[Array, "C R"]
@@ -90,7 +90,8 @@ class ShapeSpace(eqx.Module):
     @property
     def nodes(self) -> Quadrature:
         assert self.domain.shape is not None
-        return working_nodes(self.domain.shape, self.spacing)
+        singular = {at for basis in self.bases for at in basis.gaussians.singular}
+        return working_nodes(self.domain.shape, self.spacing, tuple(sorted(singular)))
 
     def working_points(self) -> tuple[np.ndarray, ...]:
         """Physical coordinates of the working points."""
@@ -106,7 +107,7 @@ class ShapeSpace(eqx.Module):
 
     def energies(self) -> np.ndarray:
         """`∫ |∇φ|²` of each function, `(C, r)`: the square of its wavenumber."""
-        return self._padded([basis.energies for basis in self.bases])
+        return np.maximum(self._padded([basis.energies for basis in self.bases]), 0.0)
 
     def diagonal(self, derivative: Derivative) -> np.ndarray | None:
         """What the operator multiplies each number by, `(C, r)`; None if it mixes them."""
@@ -147,6 +148,11 @@ class ShapeSpace(eqx.Module):
     def sample_matrix(self, at: Points) -> np.ndarray:
         """The functions at points: `(P, r)`, or `(C, P, r)` where fields differ."""
         return self._matrix(at.places, value(2))
+
+    def roots(self, at: Sampling) -> tuple[np.ndarray, ...]:
+        """One matrix that makes numbers as large as the samples of their field are, and noise of
+        samples white."""
+        return (root_of(self.sample_matrix(at_points(at))),)
 
     def gain(self, at: Sampling) -> np.ndarray:
         """Variance of each number from samples of unit variance, `(C, r)`."""
@@ -233,11 +239,16 @@ class ShapeSpace(eqx.Module):
 
     def _lift_matrix(self, places: np.ndarray, derivative: Derivative) -> np.ndarray:
         """From what is set at the edges to a derivative of the field that takes it."""
-        free = shape_basis_of(self._plain, self.sizes, ())
         return self._per_field(
             derivative,
             lambda own, inverse: (
-                rows_of(free, inverse, self.nodes, places, derivative)
+                rows_of(
+                    free_basis(self._plain, self.sizes, own),
+                    inverse,
+                    self.nodes,
+                    places,
+                    derivative,
+                )
                 @ lifting(self._plain, self.sizes, own)
             ),
         )

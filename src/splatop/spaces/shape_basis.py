@@ -1,8 +1,8 @@
 """Gaussians on a shape: all combinations that obey homogeneous conditions at its edges.
 
 Set-up in double precision, once for a shape; it is kept by value in memory and in the user's cache
-folder. Any list of Gaussians can span a space; the one that is taken here is a lattice that reaches
-a few spacings beyond the edge.
+folder. Any list of functions can span a space; the one that is taken here is a lattice of Gaussians
+that reaches a few spacings beyond the edge, and what singular corners need beside them.
 """
 
 from collections.abc import Callable, Iterable
@@ -14,7 +14,8 @@ from numpy.polynomial import hermite_e
 from ..derivative import Derivative
 from ..domain import Kind
 from ..errors import SplatopError
-from ..shapes import Quadrature, Shape, quadrature
+from ..shapes import Place, Quadrature, Shape, quadrature
+from .corners import Corner, corners_of
 
 # Gaussians lie up to so many spacings outside of the shape.
 BEYOND = 5.0
@@ -24,12 +25,13 @@ WIDTH = 1.4
 NEGLIGIBLE = 1e-13
 # Singular values of the conditions below this share of the largest set nothing more.
 _REDUNDANT = 1e-7
-# Points along the edge, for each spacing of the anchors: where it turns at corners, and around a
-# closed curve. There fewer leave functions that break the conditions between the points (on a disk
-# of 8 anchors modes that diffusion makes grow); at a corner inwards more hold the field down.
-PER_SPACING, AROUND = 1.3, 1.6
-# Side of a triangle over the spacing, and Gauss points along it: for the set-up, and for products.
-FINE, WORKING = (2.0, 9), (2.5, 6)
+# Points along the edge, for each spacing of the anchors: between corners, and around a closed
+# curve. Fewer leave functions that break the conditions between the points (on a disk of 8 anchors
+# modes that diffusion makes grow).
+PER_SPACING, AROUND = 2.0, 1.6
+# Side of a triangle over the spacing, Gauss points along it, and how often triangles are cut
+# towards a singular corner: for the set-up, and for products.
+FINE, WORKING = (2.0, 9, 5), (2.5, 6, 2)
 MOST_FUNCTIONS = 2000
 LEAST_ANCHORS = 6
 
@@ -39,13 +41,24 @@ Kinds = tuple[tuple[str, Kind], ...]
 
 @dataclass(frozen=True)
 class Gaussians:
-    """Centres `(G, 2)` and the two standard deviations that all have."""
+    """Centres `(G, 2)` and the two standard deviations that all have; behind them the functions of
+    singular corners."""
 
     centres: np.ndarray
     width: tuple[float, float]
+    corners: tuple[Corner, ...] = ()
+
+    @property
+    def count(self) -> int:
+        return len(self.centres) + sum(corner.size for corner in self.corners)
+
+    @property
+    def singular(self) -> tuple[Place, ...]:
+        """Where integrals need finer triangles."""
+        return tuple(corner.place for corner in self.corners)
 
     def at(self, places: np.ndarray, index: tuple[int, ...]) -> np.ndarray:
-        """A partial derivative of each Gaussian at places `(P, 2)`: `(P, G)`."""
+        """A partial derivative of each function at places `(P, 2)`: `(P, G)`."""
         factors = []
         for axis, (order, width) in enumerate(zip(index, self.width, strict=True)):
             # Centres on a lattice share their coordinates.
@@ -53,13 +66,19 @@ class Gaussians:
             z = (places[:, axis, None] - unique) / width
             hermite = hermite_e.hermeval(z, [0] * order + [1])
             factors.append(((-1 / width) ** order * hermite * np.exp(-z * z / 2))[:, which])
-        return factors[0] * factors[1]
+        own = factors[0] * factors[1]
+        return np.hstack([own, *(corner.at(places, index) for corner in self.corners)])
 
 
 def lattice(
-    shape: Shape, low: Iterable[float], lengths: Iterable[float], anchors: tuple[int, ...]
+    shape: Shape,
+    low: Iterable[float],
+    lengths: Iterable[float],
+    anchors: tuple[int, ...],
+    kinds: Kinds = (),
 ) -> Gaussians:
-    """Those Gaussians of a box's lattice whose centres lie in the shape or close to it."""
+    """Those Gaussians of a box's lattice whose centres lie in the shape or close to it, and what
+    its corners need where these conditions hold."""
     if min(anchors) < LEAST_ANCHORS:
         raise SplatopError(
             f"expected at least {LEAST_ANCHORS} anchors along each axis of a shape, got {anchors}"
@@ -74,7 +93,8 @@ def lattice(
         axes.append(begin + step * numbers)
     centres = np.stack(np.meshgrid(*axes, indexing="ij"), axis=-1).reshape(-1, 2)
     near = shape.distance(centres) < BEYOND * max(spacing)
-    return Gaussians(centres[near], (WIDTH * spacing[0], WIDTH * spacing[1]))
+    width = (WIDTH * spacing[0], WIDTH * spacing[1])
+    return Gaussians(centres[near], width, corners_of(shape, kinds, max(spacing)))
 
 
 def spacing_of(lengths: tuple[float, ...], anchors: tuple[int, ...]) -> tuple[float, float]:
@@ -102,7 +122,7 @@ class ShapeBasis:
 
     def evaluate(self, places: np.ndarray, derivative: Derivative) -> np.ndarray:
         """A derivative of each function at places `(P, 2)`: `(P, r)`."""
-        total = np.zeros((len(places), len(self.gaussians.centres)))
+        total = np.zeros((len(places), self.gaussians.count))
         for index, weight in derivative.terms:
             total += weight * self.gaussians.at(places, index)
         return total @ self.combine
@@ -162,7 +182,7 @@ def build_basis(
     say: Callable[[str], None] = lambda _: None,
 ) -> ShapeBasis:
     """The functions of these Gaussians on a shape with these conditions at its edges."""
-    nodes = fine_nodes(shape, spacing)
+    nodes = fine_nodes(shape, spacing, gaussians.singular)
     free = orthonormal(gaussians, nodes)
     if free.shape[1] > MOST_FUNCTIONS:
         raise SplatopError(
@@ -185,7 +205,7 @@ def build_basis(
     stated = dict(kinds)
     if any(stated.get(name, "free") == "free" for name in shape.edge_names):
         energies, turn = np.linalg.eigh(dx.T @ dx + dy.T @ dy)
-        return ShapeBasis(gaussians, own @ turn, None, energies)
+        return ShapeBasis(gaussians, own @ turn, None, np.maximum(energies, 0.0))
     values = root * (gaussians.at(nodes.places, (0, 0)) @ own)
     curves = root * (
         (gaussians.at(nodes.places, (2, 0)) + gaussians.at(nodes.places, (0, 2))) @ own
@@ -194,15 +214,17 @@ def build_basis(
     asymmetry = float(np.linalg.norm(second - second.T) / np.linalg.norm(second))
     laplacian, turn = np.linalg.eigh((second + second.T) / 2)
     laplacian, own = laplacian[::-1], (own @ turn)[:, ::-1]
-    return ShapeBasis(gaussians, own, laplacian, -laplacian, asymmetry)
+    return ShapeBasis(gaussians, own, laplacian, np.maximum(-laplacian, 0.0), asymmetry)
 
 
-def fine_nodes(shape: Shape, spacing: float) -> Quadrature:
-    return quadrature(shape, FINE[0] * spacing, FINE[1])
+def fine_nodes(shape: Shape, spacing: float, singular: tuple[Place, ...] = ()) -> Quadrature:
+    side, order, cuts = FINE
+    return quadrature(shape, side * spacing, order, singular, cuts)
 
 
-def working_nodes(shape: Shape, spacing: float) -> Quadrature:
-    return quadrature(shape, WORKING[0] * spacing, WORKING[1])
+def working_nodes(shape: Shape, spacing: float, singular: tuple[Place, ...] = ()) -> Quadrature:
+    side, order, cuts = WORKING
+    return quadrature(shape, side * spacing, order, singular, cuts)
 
 
 def orthonormal(gaussians: Gaussians, nodes: Quadrature) -> np.ndarray:

@@ -38,6 +38,11 @@ def lifting(domain: Domain, sizes: tuple[int, ...], kinds: Kinds) -> np.ndarray:
     return found - _bent(domain, sizes, kinds, free, found)
 
 
+def free_basis(domain: Domain, sizes: tuple[int, ...], kinds: Kinds) -> ShapeBasis:
+    """What lifts are made of: functions that need not obey the conditions."""
+    return shape_basis_of(domain, sizes, kinds, held=False)
+
+
 def _bent(
     domain: Domain, sizes: tuple[int, ...], kinds: Kinds, free: ShapeBasis, lifts: np.ndarray
 ) -> np.ndarray:
@@ -47,7 +52,8 @@ def _bent(
     own = shape_basis_of(domain, sizes, kinds)
     if own.laplacian is None:
         return np.zeros_like(lifts)
-    nodes = fine_nodes(domain.shape, max(spacing_of(domain.lengths, sizes)))
+    spacing = max(spacing_of(domain.lengths, sizes))
+    nodes = fine_nodes(domain.shape, spacing, own.gaussians.singular)
     weighted = nodes.weights[:, None] * own.evaluate(nodes.places, value(2))
     curves = weighted.T @ (free.evaluate(nodes.places, laplacian(2)) @ lifts)
     constant = np.abs(own.laplacian) < 1e-7 * np.abs(own.laplacian[-1])
@@ -62,7 +68,7 @@ def _edge_system(
     and which points of the edges these are."""
     assert domain.shape is not None
     spacing = max(spacing_of(domain.lengths, sizes))
-    free = shape_basis_of(domain, sizes, ())
+    free = free_basis(domain, sizes, kinds)
     rows, _, unit = edge_rows(free.gaussians, domain.shape, kinds, spacing)
     stated = dict(kinds)
     names = edge_points(domain.shape, spacing)[0]

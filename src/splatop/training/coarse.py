@@ -5,13 +5,18 @@ from functools import cached_property
 import jax.numpy as jnp
 import numpy as np
 
-from ..coarse import CoarseTrajectories, coarse_points, truncated_frames
+from ..coarse import (
+    CoarseTrajectories,
+    axis_words,
+    coarse_points,
+    expand,
+    truncated_frames,
+)
 from ..coarse.projection import check_stride
 from ..data import Trajectories, in_memory
 from ..equation import Equation
 from ..errors import SplatopError
 from ..grid import Grid
-from ..spectral import resample
 from ..stepper import Coefficients, of_frame
 from ..tune import Pairs, Tuned, choose_coarse
 from .loaded import Loaded
@@ -31,10 +36,10 @@ class CoarseProblem(Loaded):
     """
 
     def __init__(self, fine: Loaded, settings: Settings):
-        if settings.coarse is not None and not fine.domain.all_periodic:
+        self._words = () if settings.coarse is None else axis_words(fine.domain, fine.grid.layout)
+        if self._words and settings.refine:
             raise SplatopError(
-                "expected a periodic box for a coarser grid, got walls: leave out coarse, which "
-                "there is the number of Gaussians (anchors), and give a stride alone"
+                "expected a periodic box to guess the small scales of, got walls: leave out refine"
             )
         self.fine, self.stride = fine, settings.stride
         self.answers = settings.answers
@@ -47,7 +52,9 @@ class CoarseProblem(Loaded):
         self.domain, self.in_time = fine.domain, fine.in_time
         self.decides_on_reported = fine.decides_on_reported
         self._points = (
-            None if settings.coarse is None else coarse_points(fine.grid, settings.coarse)
+            None
+            if settings.coarse is None
+            else coarse_points(fine.grid, settings.coarse, self._words)
         )
         held = self._seen(fine.at(FULL))
         self._training = in_memory(held)
@@ -60,7 +67,7 @@ class CoarseProblem(Loaded):
         if self._points is None:
             return (f"coarse: {said}",)
         fine, coarse = self.fine.sample_frames(), self.sample_frames()
-        there = [resample(jnp.asarray(frame), self.fine.grid.points) for frame in coarse]
+        there = [expand(jnp.asarray(frame), self.fine.grid.points, self._words) for frame in coarse]
         about = fine - fine.mean(axis=(0, *range(2, fine.ndim)), keepdims=True)
         lost = float(np.sqrt(np.mean((np.stack(there) - fine) ** 2) / np.mean(about**2)))
         sizes = [" x ".join(map(str, n)) for n in (self._points, self.fine.grid.points)]
@@ -77,7 +84,8 @@ class CoarseProblem(Loaded):
             equation,
             of_frame(coefficients, 0),
             Pairs.spread_over(self._training, SAMPLED_PAIRS),
-            lengths=self.grid.lengths,
+            domain=self.domain,
+            layout=self.grid.layout,
             dt=self.dt,
         )
 
@@ -106,7 +114,7 @@ class CoarseProblem(Loaded):
         return self._training
 
     def observed(self, points: int) -> Trajectories:
-        return self.fine.at(FULL)
+        return self.fine.observed(FULL)
 
     def points_at(self, points: int) -> tuple[int, ...]:
         return self.grid.points
@@ -116,4 +124,6 @@ class CoarseProblem(Loaded):
 
     def sample(self) -> tuple[np.ndarray, dict[str, np.ndarray]]:
         frames, moments = self.fine.sample()
-        return (frames if self._points is None else truncated_frames(frames, self._points)), moments
+        if self._points is None:
+            return frames, moments
+        return truncated_frames(frames, self._points, self._words), moments

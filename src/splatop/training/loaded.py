@@ -261,11 +261,16 @@ class FileProblem(Loaded):
         if not parts.training.even:
             assert parts.training.times is not None
             self.intervals = np.diff(parts.training.times)
-        self._data = _cut(parts.training, settings.trajectories, settings.data_steps)
+        self._whole = _cut(parts.training, settings.trajectories, None)
+        self._data = _cut(self._whole, None, settings.data_steps)
         self.size = self._data.trajectories, self._data.frames
 
     def at(self, points: int) -> Trajectories:
         return self._on(self._data, points)
+
+    def observed(self, points: int) -> Trajectories:
+        """All frames: the first ones, which settings may train on, often tell least."""
+        return self._on(self._whole, points)
 
     def deciding(self, points: int) -> Trajectories:
         return self._on(self._parts.deciding, points, most=MOST_DECIDING)

@@ -156,6 +156,8 @@ def summary(
     elif kind == "physics":
         told.append("the model is its physics")
     said = "; ".join(told)
+    if prepared.doubts:
+        said = f"not trusted (see the warnings on what was identified): {said}"
     given = [n for n in prepared.spec.coefficients if n not in prepared.identified]
     if given and kind in ("surrogate", "physics"):
         said += f", with {_listed(given)} as given"

@@ -1,7 +1,7 @@
 """Before the first step: identify what is unknown, choose the numerics, measure the data."""
 
 import math
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
@@ -14,7 +14,7 @@ from ..benchmarks import get_benchmark
 from ..encoders import Encoder
 from ..equation import Equation
 from ..errors import SplatopError
-from ..identify import identify_trajectories
+from ..identify import Identified, identify_trajectories, told_once
 from ..model import OWN_OPERATOR, ModelSpec, build_model
 from ..numerics import build_encoder, paper_numerics
 from ..operators import Conditioning
@@ -37,7 +37,7 @@ class Prepared:
 
     `coefficients` hold one value per training trajectory, identified where they were unknown.
     `identified` are the names of all that were, with the half width of their 95 % interval in one
-    trajectory, the median one; None if that is unbounded.
+    trajectory, the median one; None if that is unbounded. `doubts` say why they are not trusted.
     """
 
     spec: ModelSpec
@@ -47,6 +47,7 @@ class Prepared:
     reasons: tuple[str, ...]
     identified: Mapping[str, float | None] = field(default_factory=dict)
     inputs: tuple[tuple[float, float], ...] = ()  # mean and deviation of each
+    doubts: tuple[str, ...] = ()
 
     def as_dict(self) -> dict[str, Any]:
         return {
@@ -57,6 +58,7 @@ class Prepared:
             "reasons": self.reasons,
             "identified": dict(self.identified),
             "inputs": self.inputs,
+            "doubts": self.doubts,
         }
 
     @classmethod
@@ -69,6 +71,7 @@ class Prepared:
             tuple(values["reasons"]),
             dict(values.get("identified") or {}),
             tuple((float(m), float(s)) for m, s in values.get("inputs") or ()),
+            tuple(values.get("doubts") or ()),
         )
 
     def coefficients_of(self, trajectories: np.ndarray) -> dict[str, np.ndarray]:
@@ -111,9 +114,11 @@ def prepare(
         center, spread = frames.mean(axis=axes), frames.std(axis=axes) + 1e-12
     known = loaded.equation.without(*settings.drop_terms)
     unknown = tuple(n for n in loaded.unknown if n in known.coefficient_names)
-    fixed, coefficients, identified = dict(loaded.known), {}, {}
+    fixed, coefficients, identified, doubts = dict(loaded.known), {}, {}, ()
     if unknown:
-        shared, coefficients, identified = _identify(loaded, known, unknown, settings, say)
+        found = _identify(loaded, known, unknown, settings, say)
+        shared, coefficients, identified = _pooled(found, unknown, say)
+        doubts = tuple(told_once([one for one in found if not one.trusted]))
         fixed |= shared
         unknown = tuple(coefficients)
     needs_physics = settings.model in ("surrogate", "physics")
@@ -178,6 +183,7 @@ def prepare(
         tuple(reasons),
         identified,
         _measured_inputs(loaded, settings),
+        doubts,
     )
 
 
@@ -221,24 +227,32 @@ def _intervals(
 
 def _identify(
     loaded: Loaded, equation: Equation, unknown: tuple[str, ...], settings: Settings, say: Say
-) -> tuple[dict[str, float], dict[str, tuple[float, ...]], dict[str, float | None]]:
-    """Unknown coefficients: those shared by all trajectories, those of each by itself, and how far
-    the 95 % interval of one trajectory reaches to each side."""
+) -> list[Identified]:
+    """Unknown coefficients of each training trajectory, with what is to be said of them."""
     data = loaded.observed(settings.phases[0][0])
     # The paper's benchmarks are identified from as few frames as it takes; others from what is
     # worth its time.
     frames = None
     if loaded.benchmark is not None:
         frames = min(settings.calibration_frames, data.frames)
-    say(f"identifying {', '.join(unknown)} from each of {data.trajectories} trajectories")
+    many = "1 trajectory" if data.trajectories == 1 else f"each of {data.trajectories} trajectories"
+    say(f"identifying {', '.join(unknown)} from {many}")
     found = identify_trajectories(
         equation, None, data, unknown=unknown, known=loaded.known, frames=frames
     )
     doubted = sum(not one.trusted for one in found)
     if doubted:
         say(f"not trusted: what was identified from {doubted} of {len(found)} trajectories")
-    for warning in sorted({text for one in found for text in one.warnings}):
-        say(f"warning: {warning}")
+    for warning in told_once(found):
+        say(f"warning {warning}")
+    return found
+
+
+def _pooled(
+    found: Sequence[Identified], unknown: tuple[str, ...], say: Say
+) -> tuple[dict[str, float], dict[str, tuple[float, ...]], dict[str, float | None]]:
+    """Coefficients shared by all trajectories, those of each by itself, and how far the 95 %
+    interval of one trajectory reaches to each side."""
     shared, own, reach = {}, {}, {}
     for name in unknown:
         values = np.array([one.estimates[name] for one in found])
@@ -249,7 +263,8 @@ def _identify(
         spread = float(np.median(np.abs(values - middle)))
         if spread <= max(POOLED_SPREAD * abs(middle), 3 * float(np.median(errors))):
             shared[name] = middle
-            say(f"{name} = {middle:.6g} for all trajectories (they differ by {spread:.1e})")
+            alike = f" for all trajectories (they differ by {spread:.1e})" if len(found) > 1 else ""
+            say(f"{name} = {middle:.6g}{alike}")
         else:
             own[name] = tuple(float(v) for v in values)
             say(f"{name} differs by trajectory: {values.min():.4g} to {values.max():.4g}")

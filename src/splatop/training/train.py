@@ -134,6 +134,7 @@ def train(
             "decision": None if decision is None else as_record(decision),
             "measured": as_record(measured),
             "numerics": list(prepared.reasons),
+            "doubts": list(prepared.doubts),
             "trajectories": trajectories,
             "frames": frames,
             "points": list(loaded.given_grid.points),

@@ -11,11 +11,15 @@ import jax.numpy as jnp
 import numpy as np
 
 from ..data import Trajectories
+from ..domain import Domain
 from ..equation import Equation
+from ..grid import Grid
 from ..numerics import Numerics, build_physics
 from ..physics import Physics
+from ..points import Layout, Points
 from ..stability import RK4_REACH, spectral_radius
 from ..stepper import Coefficients
+from ..walls import most_anchors
 from .tuned import Tuned
 
 # Twice the substeps must leave less than this part of the error, or are not worth their time.
@@ -47,24 +51,23 @@ def choose_coarse(
     coefficients: Coefficients,
     pairs: Pairs,
     *,
-    lengths: tuple[float, ...],
+    domain: Domain,
+    layout: Layout,
     dt: float,
     space: str = "harmonics",
 ) -> Tuned:
-    """Numerics for a periodic box from states of the coarse grid and what became of them a time
-    `dt` later. On few points harmonics are the cheaper `space` for the same numbers.
+    """Numerics for a box from states of the coarse grid and what became of them a time `dt` later.
+    On few points of a periodic one harmonics are the cheaper `space` for the same numbers.
 
     Unlike those of a fine grid the steps in time need not converge: what the space leaves out, the
     operator has to make up for anyway.
     """
     points = tuple(pairs.before.shape[2:])
-    band = tuple((n - 1) // 2 for n in points)
-    cutoffs = tuple(b / length for b, length in zip(band, lengths, strict=True))
-    numerics = Numerics("box", cutoffs, 0.0, points, 1, jets="spectral", space=space)
+    numerics, held, reason = _all_of(points, equation, domain, layout, space)
 
     def build(scheme: str, count: int) -> Physics:
         chosen = replace(numerics, integrator=scheme, substeps=count)
-        return build_physics(equation, chosen, lengths=lengths, dt=dt)
+        return build_physics(equation, chosen, dt=dt, domain=domain, layout=layout)
 
     @eqx.filter_jit
     def advance(physics, states, when):
@@ -101,12 +104,31 @@ def choose_coarse(
     cost = {scheme: count for scheme, (count, left) in tried.items() if left <= least / _WORTH}
     scheme = min(cost, key=lambda name: cost[name]) if cost else "rk4"
     count, left = tried[scheme]
-    modes = " x ".join(map(str, band))
     reasons = (
-        f"band: all modes that {' x '.join(map(str, points))} points tell apart, up to {modes}",
+        reason,
         f"substeps: {count} of {scheme.upper()} for a step of {dt:g}; the physics alone is then "
         f"off by {left:.1e} standard deviations after one step, and twice as many leave more than "
         f"{_WORTH:g} of that",
     )
     chosen = replace(numerics, integrator=scheme, substeps=count)
-    return Tuned(chosen, reasons, band, 0.0, 0.0, left, radius[scheme] * dt / count)
+    return Tuned(chosen, reasons, held, 0.0, 0.0, left, radius[scheme] * dt / count)
+
+
+def _all_of(
+    points: tuple[int, ...], equation: Equation, domain: Domain, layout: Layout, space: str
+) -> tuple[Numerics, tuple[int, ...], str]:
+    """Numerics that keep all that a grid of so many points tells apart, how much that is along each
+    axis, and the same in words."""
+    across = " x ".join(map(str, points))
+    if not domain.all_periodic:
+        assert not isinstance(layout, Points)  # a shape has no coarser grid
+        grid = Grid(points, domain.lengths, domain.origin, layout)
+        anchors = most_anchors(equation, domain, grid)
+        many = " x ".join(map(str, anchors))
+        said = f"anchors: {many}, all that {across} points tell apart (around a ring: waves)"
+        return Numerics("none", (), 0.0, anchors, 1), anchors, said
+    band = tuple((n - 1) // 2 for n in points)
+    cutoffs = tuple(b / length for b, length in zip(band, domain.lengths, strict=True))
+    modes = " x ".join(map(str, band))
+    said = f"band: all modes that {across} points tell apart, up to {modes}"
+    return Numerics("box", cutoffs, 0.0, points, 1, jets="spectral", space=space), band, said

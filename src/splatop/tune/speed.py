@@ -7,9 +7,9 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from ..coarse import CoarseTrajectories, coarse_points
+from ..coarse import CoarseTrajectories, axis_words, coarse_points
 from ..coarse.chaos import horizon, mean_errors
-from ..coarse.projection import FEWEST
+from ..coarse.projection import FEWEST, enough
 from ..data import Trajectories
 from ..equation import Equation
 from ..errors import SplatopError
@@ -54,11 +54,7 @@ def propose(
     frame a step; those that hold longest come first."""
     if not speed >= 1:
         raise SplatopError(f"expected a speed-up of at least 1, got {speed:g}")
-    if not data.domain.all_periodic:
-        raise SplatopError(
-            "expected a periodic box to propose a coarse grid for, got "
-            f"'{data.domain.describe(data.fields)}' in {data.source}"
-        )
+    axis_words(data.domain, data.grid.layout)  # refuses what has no coarser grid
     found = [
         proposal
         for stride in STRIDES
@@ -76,10 +72,12 @@ def propose(
 def _finest(
     equation: Equation, coefficients: Coefficients, data: Trajectories, stride: int, speed: float
 ) -> Proposal | None:
+    words = axis_words(data.domain, data.grid.layout)
+    where = {"domain": data.domain, "layout": data.grid.layout}
     for factor in FACTORS:
-        if factor * FEWEST > min(data.grid.points) and factor > 1:
+        if not enough(tuple(n // factor for n in data.grid.points), words) and factor > 1:
             return None
-        points = coarse_points(data.grid, factor)
+        points = coarse_points(data.grid, factor, words)
         fewer = np.prod(data.grid.points) / np.prod(points)
         if fewer * stride < speed:  # one substep at least
             continue
@@ -88,13 +86,13 @@ def _finest(
             equation,
             coefficients,
             Pairs.spread_over(seen, _PAIRS),
-            lengths=data.grid.lengths,
             dt=seen.dt,
+            **where,
         )
         gained = float(fewer * stride / tuned.numerics.substeps)
         if gained < speed:
             continue
-        physics = build_physics(equation, tuned.numerics, lengths=data.grid.lengths, dt=seen.dt)
+        physics = build_physics(equation, tuned.numerics, dt=seen.dt, **where)
         steps = min(_STEPS, seen.frames - 1)
         return Proposal(
             factor,

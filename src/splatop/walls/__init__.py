@@ -1,10 +1,12 @@
 """Equations on a box with walls: on Gaussians for Φ, on Chebyshev nodes for reference."""
 
 from .conditions import check_conditions as check_conditions
+from .conditions import check_stated as check_stated
 from .galerkin import Galerkin as Galerkin
 from .on_shape import choose_on_shape as choose_on_shape
 from .physics import WallPhysics as WallPhysics
 from .resolution import choose_sizes as choose_sizes
+from .resolution import most_anchors as most_anchors
 from .resolution import resolved_frames as resolved_frames
 from .resolution import wall_space as wall_space
 from .shape_solver import random_starts as random_starts

@@ -8,11 +8,8 @@ from ..equation.expression import FieldDerivative, atoms
 from ..errors import SplatopError
 
 
-def check_conditions(equation: Equation, domain: Domain) -> None:
-    """Refuse a field that diffuses through an end without a condition there, and a field that is
-    only carried along an axis but has conditions at both of its ends."""
-    if domain.all_periodic:
-        return
+def check_stated(equation: Equation, domain: Domain) -> None:
+    """Refuse values with unknown names in them, and conditions that an equation cannot bear."""
     for (side, name), condition in domain.conditions.items():
         for unknown in value_names(condition):
             if unknown not in equation.coefficient_names:
@@ -22,6 +19,14 @@ def check_conditions(equation: Equation, domain: Domain) -> None:
                 )
     check_potentials(equation, domain)
     _check_stated(equation, domain)
+
+
+def check_conditions(equation: Equation, domain: Domain) -> None:
+    """Refuse a field that diffuses through an end without a condition there, and a field that is
+    only carried along an axis but has conditions at both of its ends."""
+    if domain.all_periodic:
+        return
+    check_stated(equation, domain)
     if domain.shape is not None:
         _check_edges(equation, domain)
         return

@@ -1,6 +1,7 @@
 """An equation on a space with walls: its tendency in the space's numbers, and what of it is
 diagonal there and can be integrated exactly."""
 
+from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any
 
@@ -19,6 +20,7 @@ from ..equation.values import time
 from ..errors import SplatopError
 from ..exponential import Tables, etdrk4_step, etdrk4_tables
 from ..jets import Jet
+from ..signal import Signal
 from ..spaces import BoxSpace, Sampling, Space, inverse_numbers, unconstrained
 from ..stepper import TIME, Coefficients, driven, inputs_at, later
 from .conditions import check_potentials
@@ -92,6 +94,17 @@ class Galerkin(eqx.Module):
         space = self._input_space(1)
         at = time(coefficients) + dt / 2
         return driven(coefficients, names, lambda f: space.fit(f[None], along)[0], at=at)
+
+    def all_inputs(self, signals: Mapping[str, Signal], along: Sampling) -> dict[str, Signal]:
+        """The inputs at all times as numbers of the space without conditions."""
+        if not signals:
+            return {}
+        space = self._input_space(1)
+        fit = jax.jit(lambda f: space.fit(f[None], along)[0])
+        return {
+            name: Signal(jnp.asarray(one.values, float), one.times).map(fit)
+            for name, one in signals.items()
+        }
 
     def _input_space(self, count: int) -> BoxSpace:
         if not isinstance(self.space, BoxSpace):

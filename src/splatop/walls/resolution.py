@@ -77,6 +77,21 @@ def choose_sizes(
     return [_choose_size(one, rest, each, level) for one in axes]
 
 
+def most_anchors(equation: Equation, domain: Domain, grid: Grid) -> tuple[int, ...]:
+    """As many Gaussians along each axis as its points tell apart; around a ring its points, which
+    stand for the waves below their limit."""
+    return tuple(
+        n if axis.periodic else int(_share(equation, domain, number) * n)
+        for number, (n, axis) in enumerate(zip(grid.points, domain.axes, strict=True))
+    )
+
+
+def _share(equation: Equation, domain: Domain, axis: int) -> float:
+    """Anchors for each sample between two ends, at most."""
+    ends = (one for field in equation.fields for one in domain.ends(axis, field))
+    return _MOST_FREE if any(one.kind == "free" for one in ends) else _MOST
+
+
 def resolved_frames(
     equation: Equation,
     coefficients: Coefficients,
@@ -116,14 +131,12 @@ class _Along:
     def __init__(self, equation: Equation, domain: Domain, grid: Grid, axis: int):
         self.equation, self.domain, self.grid, self.axis = equation, domain, grid, axis
         self.points, self.ring = grid.points[axis], domain.axes[axis].periodic
-        unset = not self.ring and any(
-            one.kind == "free" for field in equation.fields for one in domain.ends(axis, field)
-        )
-        most = int((0.9 if self.ring else _MOST_FREE if unset else _MOST) * self.points)
+        share = 0.9 if self.ring else _share(equation, domain, axis)
+        most = int(share * self.points)
         self.candidates = [a for a in _CANDIDATES if a <= most]
         if not self.candidates:
             raise SplatopError(
-                f"expected at least {math.ceil(_CANDIDATES[0] / _MOST)} points along {AXES[axis]} "
+                f"expected at least {math.ceil(_CANDIDATES[0] / share)} points along {AXES[axis]} "
                 f"between its ends, got {self.points}: give finer data"
             )
 

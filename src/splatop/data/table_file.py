@@ -1,0 +1,231 @@
+"""Tables as others write them: what stands between columns, comments, names with units, and the
+exports of COMSOL and ParaView. Columns of time and place are found by what they are called."""
+
+import csv
+import re
+import warnings
+from collections.abc import Iterable, Mapping
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from ..errors import SplatopError, check_memory
+from .hdf5 import error_line
+
+BINARY = (".parquet", ".pq")
+_COMMENTS = ("#", "%")
+# What columns of time and place are called, in lower case and without units. A temperature is
+# often T: that is a time only where nothing else is.
+_CALLED = {
+    "trajectory": ("trajectory",),
+    "t": ("time", "datetime", "timestamp", "date", "valid_time", "t"),
+    "x": ("x", "lon", "longitude", "points:0", "points_0", "x-coordinate", "easting"),
+    "y": ("y", "lat", "latitude", "points:1", "points_1", "y-coordinate", "northing"),
+    "z": ("z", "points:2", "points_2", "z-coordinate"),
+}
+_DEGREES = ("lon", "longitude", "lat", "latitude")
+# Columns that number rows, points or steps.
+COUNTERS = (
+    *("timestep", "time step", "point id", "pointid", "cell id", "node", "node id", "index", "id"),
+    *("unnamed: 0", "block number", "block name", "row id", "vtkoriginalpointids"),
+)
+_UNIT = re.compile(r"\s*[\(\[][^\)\]]*[\)\]]\s*$")
+_AT_TIME = re.compile(r"^(?P<field>.+?)\s*@\s*(?:\d+:\s*)?t\s*=\s*(?P<t>[-+.\deE]+)(?:\s*\w+)?$")
+_SPACED_NAME = re.compile(r"\S+(?: [\(\[][^\)\]]*[\)\]])?(?: @ (?:\d+: )?\S+)?")
+
+
+def read_table(path: Path) -> Any:
+    """A file as a pandas table with the columns it names; of COMSOL's one row for each time."""
+    import pandas as pd
+
+    check_memory(path.stat().st_size, "a table", "write it in a binary format, or fewer rows")
+    try:
+        if path.suffix.lower() in BINARY:
+            return pd.read_parquet(path)
+        head = _head(path)
+        table = pd.read_csv(
+            path,
+            comment=head.comment,
+            skipinitialspace=True,
+            sep=head.separator,
+            decimal=head.decimal,
+            names=head.names,
+            header=None if head.names or not head.named else 0,
+            encoding_errors="replace",
+        )
+    except Exception as error:  # whatever a damaged table makes its library raise
+        raise SplatopError(
+            f"expected a table with columns t, x, y and fields, {path.name} cannot be read "
+            f"({error_line(error)}): write it again"
+        ) from error
+    if not head.named:
+        raise SplatopError(
+            f"{path.name}: expected columns t, x[, y, z] and one for each field, got "
+            f"{table.shape[1]} without names: name the columns in the first line, such as t,x,y,u; "
+            "if it is an array of rows and columns, give --axes tx (or xt), --lengths and --dt"
+        )
+    return _over_time(table)
+
+
+def read_numbers(path: Path) -> np.ndarray:
+    """A table without names as the array that it is, rows first."""
+    head = _head(path)
+    if head.named:
+        raise SplatopError(
+            f"expected no axes for a table with named columns, {path.name} has some: leave --axes "
+            "out"
+        )
+    check_memory(path.stat().st_size, "a table", "write it in a binary format, or fewer rows")
+    import pandas as pd
+
+    try:
+        table = pd.read_csv(
+            path, comment=head.comment, sep=head.separator, decimal=head.decimal, header=None
+        )
+        return table.to_numpy(float)
+    except Exception as error:  # as above
+        raise SplatopError(
+            f"expected rows of numbers, {path.name} cannot be read ({error_line(error)})"
+        ) from error
+
+
+class _Head(NamedTuple):
+    separator: str
+    decimal: str
+    comment: str | None
+    named: bool
+    names: list[str] | None  # where a comment holds them
+
+
+def _head(path: Path) -> _Head:
+    """How a table is written, told by its first lines. Names may stand in the last comment."""
+    comments, lines = [], []
+    with path.open(encoding="utf-8-sig", errors="replace") as stream:
+        for line in stream:
+            if line.lstrip().startswith(_COMMENTS):
+                if not lines:
+                    comments.append(line.strip())
+            elif line.strip():
+                lines.append(line[:100_000].strip("\r\n"))
+            if len(lines) == 2:
+                break
+    first, second = [*lines, "", ""][:2]
+    separator, decimal = _separator(first, second)
+    comment = comments[0][0] if comments else "#"
+    cells = _cells(first, separator)
+    if not cells or not all(_is_number(cell, decimal) for cell in cells):
+        return _Head(separator, decimal, comment, True, None)
+    told = _cells_of_comment(comments[-1], separator, len(cells)) if comments else None
+    return _Head(separator, decimal, comment, told is not None, told)
+
+
+def _separator(head: str, row: str) -> tuple[str, str]:
+    """What stands between columns, and in numbers before decimals."""
+    for separator in (";", "\t", ","):
+        if separator in head:
+            return separator, "," if separator != "," and "," in row and "." not in row else "."
+    return r"\s+", "."
+
+
+def _cells(line: str, separator: str) -> list[str]:
+    if separator == r"\s+":
+        return line.split()
+    return [cell.strip() for cell in next(csv.reader([line], delimiter=separator), [])]
+
+
+def _cells_of_comment(line: str, separator: str, count: int) -> list[str] | None:
+    """The names in a comment such as `% x  y  T (K) @ t=0`, as many as there are columns."""
+    text = line.lstrip("#% ").strip()
+    splits = [_cells(text, separator)]
+    if separator == r"\s+":
+        splits = [re.split(r"\s{2,}|\t", text), _SPACED_NAME.findall(text), splits[0]]
+    return next((names for names in splits if len(names) == count), None)
+
+
+def _is_number(text: str, decimal: str) -> bool:
+    try:
+        float(text.replace(decimal, ".") or "nan")
+    except ValueError:
+        return False
+    return True
+
+
+def _over_time(table: Any) -> Any:
+    """COMSOL's columns `T (K) @ t=0.1`, one for each time, as rows with a column `t`."""
+    import pandas as pd
+
+    found = {column: _AT_TIME.match(str(column)) for column in table.columns}
+    places = [column for column, match in found.items() if match is None]
+    by_time: dict[float, dict[Any, str]] = {}
+    for column, match in found.items():
+        if match is not None:
+            at = by_time.setdefault(float(match["t"]), {})
+            at[column] = without_unit(match["field"])
+    if not by_time or not {without_unit(str(c)).lower() for c in places} <= {"x", "y", "z"}:
+        return table
+    parts = [
+        table[[*places, *names]].rename(columns=names).assign(t=t) for t, names in by_time.items()
+    ]
+    return pd.concat(parts, ignore_index=True)
+
+
+def without_unit(name: str) -> str:
+    """`T (K)` is T, `Time [s]` is Time."""
+    return _UNIT.sub("", name).strip() or name.strip()
+
+
+def place_and_time(columns: Iterable[Any], source: str) -> dict[str, Any]:
+    """The columns of `trajectory`, `t`, `x`, `y` and `z` that there are."""
+    columns = list(columns)
+    plain: dict[str, Any] = {}
+    for column in columns:
+        plain.setdefault(without_unit(str(column)).lower(), column)
+    found: dict[str, Any] = {}
+    for key, called in _CALLED.items():
+        exact = next((c for c in columns if without_unit(str(c)) == key), None)
+        alike = next((plain[name] for name in called if name in plain), None)
+        if exact is not None or alike is not None:
+            found[key] = alike if exact is None else exact
+    degrees = [c for c in found.values() if without_unit(str(c)).lower() in _DEGREES]
+    if degrees:
+        warnings.warn(
+            f"{source}: {' and '.join(map(str, degrees))} are read as x and y, in degrees as "
+            "lengths on a plane: far from the poles and in small parts only",
+            stacklevel=4,
+        )
+    return found
+
+
+def fields_of(table: Any, taken: Mapping[str, Any]) -> dict[str, Any]:
+    """The other columns by name: without units, a vector's `v:0`, `v:1` as v_x, v_y."""
+    free = [c for c in table.columns if c not in taken.values()]
+    names = {c: re.sub(r":([012])$", lambda m: "_" + "xyz"[int(m[1])], str(c)) for c in free}
+    short = [without_unit(name) for name in names.values()]
+    return {
+        (one if short.count(one) == 1 else name.strip()): column
+        for (column, name), one in zip(names.items(), short, strict=True)
+    }
+
+
+def moments(values: Any, column: Any, source: str) -> Any:
+    """A column of dates as times of pandas; those that can be read in two ways are refused."""
+    import pandas as pd
+
+    found = pd.to_datetime(values, errors="coerce", format="ISO8601", utc=True)
+    if not found.isna().any():
+        return found
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        month, day = (
+            pd.to_datetime(values, errors="coerce", format="mixed", utc=True, dayfirst=first)
+            for first in (False, True)
+        )
+    if month.isna().any() or day.isna().any():
+        raise SplatopError(f"{source}: expected numbers in column '{column}', got text")
+    if (month != day).any():
+        raise SplatopError(
+            f"{source}: expected dates that can be read in one way only in column '{column}', got "
+            f"'{values[(month != day)].iloc[0]}': write them as 2021-12-31"
+        )
+    return month

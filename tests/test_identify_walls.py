@@ -1,0 +1,102 @@
+"""Coefficients behind frames between walls, followed in the space that obeys the conditions."""
+
+import numpy as np
+import pytest
+
+from splatop.data import ArrayTrajectories
+from splatop.equation import parse_equation
+from splatop.equation.boundary import domain_from_text
+from splatop.errors import SplatopError
+from splatop.grid import Grid
+from splatop.identify import identify_trajectories
+from splatop.spaces import BoxSpace
+
+D, POINTS, FRAMES, STEP = 0.02, 41, 21, 0.1
+HEAT = "dt(u) = D*d2x(u)"
+
+
+def heat_data(noise, layout="ends"):
+    """Three sines that decay between cold walls, on [1, 3]: an analytic solution."""
+    grid = Grid((POINTS,), (2.0,), (1.0,), (layout,))
+    (x,) = grid.coordinates()
+    t = STEP * np.arange(FRAMES)[:, None]
+    frames = sum(
+        size * np.exp(-D * (n * np.pi / 2) ** 2 * t) * np.sin(n * np.pi * (x - 1) / 2)
+        for n, size in ((1, 1.0), (2, -0.7), (3, 0.5))
+    )
+    frames = frames + noise * np.std(frames) * np.random.default_rng(1).normal(size=frames.shape)
+    data = ArrayTrajectories(frames[None, :, None], grid, dt=STEP, fields=("u",))
+    data.domain = domain_from_text("x: u = 0", lengths=(2.0,), origin=(1.0,), fields=("u",))
+    return data
+
+
+@pytest.mark.parametrize("noise", [0.0, 0.02])
+def test_the_method_follows_from_the_noise(noise):
+    (found,) = identify_trajectories(parse_equation(HEAT, dims=1), None, heat_data(noise))
+    assert found.method == ("trajectory" if noise else "flow")
+    assert found.trusted, found.warnings
+    low, high = found.intervals["D"]
+    assert low <= D <= high
+    # The error of a rate from white noise: three amplitudes of N samples at 21 times. For one sine
+    # of amplitude a the information about D is (a k² )² N/2 Σ t² e^(-2 D k² t) / σ², less what the
+    # unknown amplitude takes, which leaves about a quarter.
+    k = np.arange(1, 4) * np.pi / 2
+    t = STEP * np.arange(FRAMES)[:, None]
+    decay = np.exp(-D * k**2 * t)
+    slope = -t * k**2 * decay
+    own = slope - decay * np.sum(slope * decay, 0) / np.sum(decay**2, 0)
+    amplitudes = np.array([1.0, 0.7, 0.5])
+    sigma = noise * np.std(heat_data(0.0).array)
+    information = (POINTS - 1) / 2 * np.sum(amplitudes**2 * np.sum(own**2, 0))
+    bound = sigma / np.sqrt(information)  # Cramér and Rao
+    if noise:
+        # It is the maximum of the likelihood: as sharp as can be, to the error of σ and the share
+        # of the noise that the restraint of hidden harmonics keeps out.
+        assert found.standard_errors["D"] == pytest.approx(bound, rel=0.1)
+        assert abs(found.estimates["D"] - D) < 3 * bound
+    else:
+        assert found.estimates["D"] == pytest.approx(D, rel=1e-6)
+
+
+def test_a_known_method_can_be_asked_for():
+    data, equation = heat_data(0.0), parse_equation(HEAT, dims=1)
+    for method in ("weak", "trajectory"):
+        (found,) = identify_trajectories(equation, None, data, method=method)
+        assert found.method == method
+        assert found.estimates["D"] == pytest.approx(D, rel=1e-5)
+    with pytest.raises(SplatopError, match="'flow', 'weak' or 'trajectory'"):
+        identify_trajectories(equation, None, data, method="paper")
+    with pytest.raises(SplatopError, match="trajectory"):
+        identify_trajectories(equation, None, data, method="trajektory")
+
+
+@pytest.mark.parametrize("noise", [0.0, 0.02])
+def test_a_wrong_equation_is_not_trusted(noise):
+    wrong = parse_equation("dt(u) = -r*u + a*u^2", dims=1)
+    data = heat_data(noise)
+    data.domain = domain_from_text("x: free", lengths=(2.0,), origin=(1.0,), fields=("u",))
+    (found,) = identify_trajectories(wrong, None, data)
+    assert not found.trusted
+
+
+@pytest.mark.parametrize("layout", ["ends", "cells"])
+def test_noise_of_samples_is_white_in_what_is_compared(layout):
+    """Two fields with different conditions: `T fit` has orthonormal rows, for each of them."""
+    domain = domain_from_text(
+        "x0: u = 0, v = 1; x1: dn(u) = 0, v = 0", lengths=(2.0,), fields=("u", "v")
+    )
+    space = BoxSpace(domain, ("u", "v"), (12,))
+    along = Grid((POINTS,), (2.0,), layout=(layout,)).fractions()
+    (root,) = space.roots(along)
+    samples = space._matrix(0, along[0], 0)
+    # As large as the samples, whatever the numbers ...
+    c = np.random.default_rng(0).normal(size=(2, space.shape[0]))
+    np.testing.assert_allclose(
+        np.linalg.norm(np.einsum("cij,cj->ci", root, c), axis=1),
+        np.linalg.norm(np.einsum("cij,cj->ci", samples, c), axis=1),
+        rtol=1e-10,
+    )
+    # ... and white: a fit drops directions below 1e-6, of which these have none.
+    rows = root @ space._fit(0, along[0])
+    for own, basis in zip(rows @ np.swapaxes(rows, 1, 2), space._bases(0), strict=True):
+        np.testing.assert_allclose(own[: basis.size, : basis.size], np.eye(basis.size), atol=1e-6)
