@@ -7,6 +7,7 @@ import pytest
 
 from oracles import random_field, relative, wave
 from splatop.derivative import (
+    Derivative,
     bilaplacian,
     gradient,
     inverse_laplacian,
@@ -214,3 +215,25 @@ def test_jets_pass_through_jit():
     assert isinstance(jet, Jet)
     assert jet.grid == GRID
     assert set(jet.values) == set(WANTED)
+
+
+@pytest.mark.parametrize(("layout", "accuracy"), [("ends", 2), ("ends", 4), ("cells", 4)])
+def test_one_sided_differences_between_ends(layout, accuracy, x64):
+    """Exact for polynomials below their accuracy plus order, up to the walls."""
+    grid = Grid((20, 9), (2.0, 1.0), layout=(layout, "left"))
+    x, y = grid.coordinates()
+    jets = FiniteDifferenceJets((2.0, 1.0), PassThrough(), accuracy, (layout, "left"))
+    for order in (1, 2, 3, 4):
+        power = order + accuracy - 1
+        u = jnp.asarray(x**power + 0 * y)[None]
+        wanted = Derivative((((order, 0), 1.0),))
+        exact = x ** (power - order) * np.prod(np.arange(power - order + 1, power + 1.0)) + 0 * y
+        np.testing.assert_allclose(jets(u, [wanted])[wanted][0], exact, atol=1e-8 * np.max(exact))
+
+
+def test_differences_between_ends_want_no_filter_and_enough_points():
+    with pytest.raises(SplatopError, match="PassThrough"):
+        FiniteDifferenceJets((1.0,), SharpFilter(3.0), 4, ("ends",))
+    jets = FiniteDifferenceJets((1.0,), PassThrough(), 4, ("ends",))
+    with pytest.raises(SplatopError, match="at least 6 points"):
+        jets(jnp.zeros((1, 5)), [Derivative((((2,), 1.0),))])

@@ -167,9 +167,9 @@ def build_physics(
     if domain is not None and not domain.all_periodic:
         if (numerics.jets, numerics.encoder) != ("splat", "lattice"):
             raise SplatopError(
-                "expected jets=splat and encoder=lattice on a box with walls, whose derivatives "
-                f"are those of Gaussians that obey its conditions, got jets={numerics.jets} and "
-                f"encoder={numerics.encoder}: leave them out"
+                "expected jets=splat and encoder=lattice on a box with walls: conditions hold "
+                "because the Gaussians obey them, as no learned ones, waves or differences do; got "
+                f"jets={numerics.jets} and encoder={numerics.encoder}: leave them out"
             )
         at = layout if isinstance(layout, Points) else None
         space = wall_space(equation, domain, numerics.anchors, at)

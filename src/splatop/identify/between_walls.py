@@ -17,13 +17,14 @@ from ..equation import Equation
 from ..errors import SplatopError
 from ..stepper import TIME
 from ..walls import Galerkin, check_stated
+from .bumps import test_function
 from .diagnose import UNRESOLVED, Remark, unresolved_text
 from .harmonics import HEARD, Harmonics, times_of
 from .noise import VISIBLE
 from .pieces import cut
 from .result import Identified
 from .uncertainty import beyond_noise
-from .walled import Asked, can_follow, follow
+from .walled import Asked, can_follow, follow, smoothed_numbers
 
 LEAST_FRAMES = 7
 # Half the frames of a bump in time.
@@ -94,7 +95,8 @@ def identify_between_walls(
                 equation, dict(unknown), dict(known), frames, times, trajectories.dt, precision
             )
             remarks = [Remark(text) for text in notes]
-            start = _first(rows, dict(unknown), dict(known))
+            numbers = smoothed_numbers(asked, held)
+            start = _first(rows, dict(unknown), dict(known), numbers)
             found = follow(asked, held, method, start, remarks)
             if found is not None:
                 return found
@@ -139,7 +141,7 @@ class _Rows:
         stride = max(1, half // 2)
         self.starts = np.arange(0, length - 2 * half, stride)
         self.overlap = 2 * half / stride  # bumps that one frame is in
-        self.bump, self.slope = _test_function(half, dt)
+        self.bump, self.slope = test_function(half, dt)
         self.change = np.asarray(-self._against(held.numbers, self.slope))
         # What is left of clean frames is an error of the quadrature, and as large as the change is.
         self.floor = _FLOOR * np.sqrt(np.mean(self.change[:, :, self.heard] ** 2))
@@ -189,28 +191,6 @@ class _Rows:
         return rest[:, :, self.heard].reshape(-1, int(self.heard.sum()))
 
 
-def _test_function(half: int, dt: float) -> tuple[np.ndarray, np.ndarray]:
-    """Weights of frames in integrals against a bump in time, and against its slope.
-
-    Those of the trapezoidal rule, changed as little as makes them exact for polynomials: a few
-    frames then do as well as many.
-    """
-    power = int(np.clip(half - 1, 2, 8))
-    s = np.arange(-half, half + 1) / half
-    degree = min(2 * half, 9)
-    x, w = np.polynomial.legendre.leggauss(40)
-    at, there = (np.polynomial.legendre.legvander(p, degree) for p in (s, x))
-    found = []
-    for shape in (
-        lambda t: (1 - t**2) ** power,
-        lambda t: -2 * power * t * (1 - t**2) ** (power - 1) / (half * dt),
-    ):
-        rough = shape(s) / half
-        missing = there.T @ (w * shape(x)) - at.T @ rough
-        found.append(half * dt * (rough + np.linalg.pinv(at.T) @ missing))
-    return found[0], found[1]
-
-
 def _evaluated(rows: _Rows, names: tuple[str, ...], known: dict[str, float]):
     """What the equation leaves of numbers at x, and its derivatives, compiled."""
 
@@ -225,11 +205,13 @@ def _evaluated(rows: _Rows, names: tuple[str, ...], known: dict[str, float]):
     return partial(both, rows.held.scheme)
 
 
-def _first(rows: _Rows, unknown: dict[str, float], known: dict[str, float]) -> np.ndarray:
-    """The least squares of the weak form, whatever noise does to them."""
+def _first(
+    rows: _Rows, unknown: dict[str, float], known: dict[str, float], numbers: np.ndarray
+) -> np.ndarray:
+    """The least squares of the weak form for these numbers of the frames."""
     start = np.array(list(unknown.values()))
     evaluate = _evaluated(rows, tuple(unknown), known)
-    return _search(evaluate, tuple(unknown), rows.held.numbers, rows.weight, start)[0]
+    return _search(evaluate, tuple(unknown), jnp.asarray(numbers), rows.weight, start)[0]
 
 
 def _solve(

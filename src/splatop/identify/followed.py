@@ -48,6 +48,12 @@ class Followed(eqx.Module):
 
     @property
     @abstractmethod
+    def directions(self) -> float:
+        """How many directions of a state are worth following each; beyond, conjugate gradients
+        take fewer."""
+
+    @property
+    @abstractmethod
     def dims(self) -> int:
         """Dimensions of space."""
 
@@ -66,8 +72,8 @@ class Followed(eqx.Module):
         """States `(..., C, *M)` by modes `(..., C, *K)` of which sizes can be expected."""
 
     @abstractmethod
-    def from_modes(self, modes: np.ndarray) -> np.ndarray:
-        """The inverse of `modes`."""
+    def smoothed(self, states: np.ndarray) -> np.ndarray:
+        """Noisy states `(S, C, *M)`, each mode as large as the restraint expects of it."""
 
     @abstractmethod
     def shells(self, spectrum: Spectrum) -> np.ndarray:

@@ -16,6 +16,7 @@ from .propagate import described, steps_for
 from .reduced import Reduced, reduce
 from .regression import regress
 from .result import METHODS, Identified
+from .search import Lost
 from .start import first_estimate
 from .trajectory import fit as fit_trajectory
 from .uncertainty import Fit
@@ -117,7 +118,10 @@ def _followed(
             steps = steps_for(tried, seen, start)
             if steps is None:
                 continue
-            fit = run(tried, reduced, start, steps)
+            try:
+                fit = run(tried, reduced, start, steps)
+            except Lost:
+                continue
             if np.isfinite(fit.residual) and np.isfinite(fit.x).all():
                 if tail > TAIL:
                     remarks.append(

@@ -53,6 +53,10 @@ class Reduced(Followed):
         return self.states.shape[2] * math.prod(2 * b + 1 for b in self.band)
 
     @property
+    def directions(self) -> float:
+        return math.inf
+
+    @property
     def dims(self) -> int:
         return len(self.points)
 
@@ -78,7 +82,9 @@ class Reduced(Followed):
     def modes(self, states: np.ndarray) -> np.ndarray:
         return np.fft.rfftn(states, axes=self._axes, norm="forward")
 
-    def from_modes(self, modes: np.ndarray) -> np.ndarray:
+    def smoothed(self, states: np.ndarray) -> np.ndarray:
+        assert self.restraint is not None
+        modes = self.modes(states) / (1 + np.square(self.restraint))
         return np.fft.irfftn(modes, s=self.points, axes=self._axes, norm="forward")
 
     def shells(self, spectrum: Spectrum) -> np.ndarray:

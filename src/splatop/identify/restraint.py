@@ -21,6 +21,8 @@ _LEAST_DECAY = 2.0
 # Modes that are held more than this say nothing of themselves.
 _LEAST_SHARE = 0.05
 _UNTOLD = 1e-6
+# A mode that is held by this is held to nothing, and the square of it is still a number.
+_MOST = 1e150
 
 
 def without(reduced: Followed) -> np.ndarray:
@@ -54,7 +56,7 @@ def first_restraint(problem: Problem, reduced: Followed) -> np.ndarray:
             beyond = least * np.maximum(shell / np.max(shell[seen]), 1.0) ** -decay
             expected = np.where(seen, np.inf, beyond)
         found.append(np.sqrt(floor / np.maximum(2 * expected, 1e-300)))
-    return np.stack(found)
+    return np.minimum(np.stack(found), _MOST)
 
 
 def next_restraint(
@@ -84,13 +86,13 @@ def next_restraint(
         stands_out = (energy > (1 + _DEVIATIONS) * noise) & carried
         expected = np.where(stands_out, np.inf, expected)
         found.append(np.sqrt(floor / np.maximum(expected, 1e-300)))
-    return np.minimum(np.stack(found), 1e150)
+    return np.minimum(np.stack(found), _MOST)
 
 
 def smoothed(reduced: Followed, states: np.ndarray) -> np.ndarray:
     """Noisy states `(S, C, *M)`, each mode as large as can be expected of it."""
     assert reduced.restraint is not None
-    return reduced.from_modes(reduced.modes(states) / (1 + np.square(reduced.restraint)))
+    return reduced.smoothed(states)
 
 
 def free_numbers(reduced: Followed) -> int:

@@ -4,6 +4,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from ..errors import SplatopError
 from .followed import Followed
 from .problem import Problem
 from .propagate import Steps
@@ -20,6 +21,10 @@ _UNSETTLED = 0.25
 _ROUNDING = 1e-2
 # A step that gains more than this share of what the last one gained calls for a new tangent.
 _SLOW = 0.5
+
+
+class Lost(SplatopError):
+    """The equation cannot be followed from where a search begins."""
 
 
 @dataclass(frozen=True)
@@ -54,7 +59,10 @@ def minimise(
     def residual_at(x: np.ndarray, states: np.ndarray) -> np.ndarray:
         return observed - predicted(problem, reduced, x, states, steps)
 
-    residual, at = residual_at(x, states), tangent(problem, reduced, x, states, steps)
+    residual = residual_at(x, states)
+    if not np.isfinite(residual).all():
+        raise Lost("expected values at which the equation stays finite over the frames of a piece")
+    at = tangent(problem, reduced, x, states, steps)
     before, fresh, left = np.inf, True, np.inf
     for _ in range(_ITERATIONS):
         remainder, change = at.eliminate(residual)

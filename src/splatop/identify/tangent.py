@@ -66,8 +66,9 @@ def tangent(
     problem: Problem, reduced: Followed, x: np.ndarray, states: np.ndarray, steps: Steps
 ) -> Tangent:
     point = jnp.asarray(x), jnp.asarray(states)
-    basis = reduced.basis()
-    if len(basis) * reduced.states.size <= _MOST_NUMBERS:
+    directions = reduced.freedom
+    if directions <= reduced.directions and directions * reduced.states.size <= _MOST_NUMBERS:
+        basis = reduced.basis()
         jacobian, columns = _jacobian(
             problem.equation, reduced, *point, problem.given, (_traced(steps), jnp.asarray(basis))
         )

@@ -31,7 +31,7 @@ _WORSE = 1.5
 
 def fit(problem: Problem, reduced: Followed, start: np.ndarray, steps: Steps) -> Fit:
     """The coefficients of the trajectories, one for each piece, that come closest to all frames."""
-    reduced = replace(_noise_weighted(problem, reduced), restraint=without(reduced))
+    reduced = replace(noise_weighted(problem, reduced), restraint=without(reduced))
     length = _followed(problem, reduced, start, steps)
     reduced = reduced.of(lambda pieces: cut(pieces, length))
     problem = problem.of(lambda pieces: cut(pieces, length))
@@ -127,7 +127,7 @@ def _followed(problem: Problem, reduced: Followed, x: np.ndarray, steps: Steps) 
     return max(SHORTEST, first)
 
 
-def _noise_weighted(problem: Problem, reduced: Followed) -> Followed:
+def noise_weighted(problem: Problem, reduced: Followed) -> Followed:
     """Channels weighted by their noise, or by their size where there is none to speak of."""
     noise = np.maximum(problem.spectrum.noise, 1e-7 * problem.spectrum.scale)
     return eqx.tree_at(lambda r: r.weights, reduced, 1 / np.where(noise > 0, noise, 1.0))

@@ -1,7 +1,7 @@
 """`flow` and `trajectory` between walls and on shapes: the equation followed in the space."""
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
@@ -17,9 +17,15 @@ from .methods import identified
 from .noise import Spectrum
 from .problem import Problem
 from .propagate import described, steps_for
+from .restraint import first_restraint
 from .result import Identified
+from .search import Lost
 from .trajectory import fit as fit_trajectory
+from .trajectory import noise_weighted
 from .uncertainty import Fit
+
+# Numbers of a state up to which first states are estimated without being asked for.
+_MOST_NUMBERS = 600
 
 _METHODS: dict[str, Callable[..., Fit]] = {"flow": match, "trajectory": fit_trajectory}
 
@@ -35,6 +41,18 @@ class Asked:
     times: np.ndarray
     dt: float
     precision: float
+
+
+def smoothed_numbers(asked: Asked, held: Harmonics) -> np.ndarray:
+    """The numbers of all frames without most of their noise: products of it lead a first estimate
+    astray."""
+    problem, space = _problem(asked, held), in_space(held)
+    if not problem.noisy:
+        return space.states
+    weighed = noise_weighted(problem, space)
+    space = replace(weighed, restraint=first_restraint(problem, weighed))
+    flat = space.states.reshape(-1, *space.states.shape[2:])
+    return space.smoothed(flat).reshape(space.states.shape)
 
 
 def can_follow(equation: Equation, trajectories: Trajectories, method: str) -> bool:
@@ -63,12 +81,21 @@ def follow(
     reduced = in_space(held)
     if method == "auto":
         method = "trajectory" if problem.noisy else "flow"
+        if problem.noisy and reduced.freedom > _MOST_NUMBERS:
+            remarks.append(
+                Remark(
+                    f"the trajectory method takes minutes for {reduced.freedom} numbers a state: "
+                    "the weak form was used, which noise moves more (--method trajectory)"
+                )
+            )
+            return None
     steps = steps_for(problem, reduced, start)
-    if steps is not None:
-        fit = _METHODS[method](problem, reduced, start, steps)
-        if np.isfinite(fit.residual) and np.isfinite(fit.x).all():
-            remarks = [*remarks, *remarks_on(problem, method, fit)]
-            return identified(problem, method, fit, remarks)
+    try:
+        fit = None if steps is None else _METHODS[method](problem, reduced, start, steps)
+    except Lost:
+        fit = None
+    if fit is not None and np.isfinite(fit.residual) and np.isfinite(fit.x).all():
+        return identified(problem, method, fit, [*remarks, *remarks_on(problem, method, fit)])
     text = f"the {method} method could not follow the equation at {described(problem, start)}"
     remarks.append(Remark(f"{text}: the weak form was used"))
     return None

@@ -41,7 +41,7 @@ def at_points(along: Sampling) -> Points:
 
 def root_of(matrix: np.ndarray) -> np.ndarray:
     """The triangle `T` of `(..., r, r)` with `‖T c‖ = ‖M c‖` for a matrix `(..., N, r)`."""
-    found = np.linalg.qr(matrix, mode="r")
+    found = np.asarray(np.linalg.qr(matrix, mode="r"))
     missing = matrix.shape[-1] - found.shape[-2]
     return np.pad(found, [(0, 0)] * (found.ndim - 2) + [(0, missing), (0, 0)])
 
