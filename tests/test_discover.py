@@ -103,6 +103,23 @@ def test_data_of_one_mode_cannot_tell_terms_apart():
     assert not found_in(frames, terms="dx(u), d3x(u)").trusted
 
 
+def test_one_soliton_does_not_tell_advection_from_kdv():
+    """u = c/2 sech²(√c/2 (x - ct)) obeys u_t = -c u_x, and KdV, and every mean of the two."""
+    x, t = -30 + 60 * np.arange(256) / 256, 0.1 * np.arange(101)[:, None]
+    frames = 1.5 / np.cosh(3**0.5 / 2 * (x + 12 - 3 * t))[:, None] ** 2
+    found = found_in(frames, dt=0.1, lengths=60.0)
+    assert not found.trusted
+    assert "c*d3x(u) + c*u*dx(u)" in found.alternatives
+
+
+def test_modes_that_turn_too_fast_between_frames_do_not_speak():
+    """At 10 π/8 a frame the eighth mode seems to travel backwards."""
+    found = found_in(waves(frames=61, v=10 * np.pi / 8 / 8 / DT))
+    assert set(coefficients(found)) == {"u", "dx(u)", "d2x(u)"}
+    # What is left of the band are five modes below 2.5 a frame, told as those of slow waves are.
+    assert coefficients(found)["dx(u)"] == pytest.approx(-10 * np.pi / 64 / DT, rel=1e-3)
+
+
 def test_two_axes_merge_into_a_laplacian():
     generator = np.random.default_rng(1)
     x = 2 * np.pi * np.arange(32) / 32

@@ -185,7 +185,8 @@ def _climate(
     told: Mapping[str, tuple[float, float]] | None = None,
 ) -> Prior:
     """Of states that the dynamics themselves end in, long after random smooth ones. These have the
-    means that reports have `told`: many equations keep it for ever, so that no late state would tell it."""
+    means that reports have `told`: many equations keep it for ever, and no
+    late state would tell it."""
     start = (
         smooth_of_length(dynamics, max(dynamics.domain.lengths) / 20)
         if smooth is None

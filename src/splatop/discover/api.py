@@ -20,7 +20,7 @@ from .evidence import Choice, choose
 from .gather import Frames, gather, gather_between_walls
 from .moments import accumulate, most_frames
 from .question import Question, ask
-from .refine import Refined, refine
+from .refine import Refined, refine, seconds_for_noisy
 from .result import Discovered, FoundTerm, number_text
 from .symmetry import Setting
 from .trust import Verdict, judge
@@ -75,8 +75,9 @@ def discover(
     components.
 
     `frames` successive ones from `start` on are used, or as many of all as a pass allows for.
-    About `budget` seconds go into refining the coefficients in time; with 0 they stay those of the
-    weak form. Runs in double precision, whatever the default.
+    About `budget` seconds go into refining the coefficients in time; with 0, or where noisy frames
+    would need more, they stay those of the weak form. Runs in double precision, whatever the
+    default.
     """
     trajectories = as_trajectories(
         data,
@@ -136,8 +137,12 @@ def discover(
     noise = held.spectrum.relative_noise
     choices = [choose(question, group, own, noise=noise) for group, own in tasks.items()]
     window = (start, frames if isinstance(frames, int) else None)
-    refined, choices = _refined(question, choices, trajectories, budget, window)
-    verdict = judge(question, held, choices, refined)
+    needed = seconds_for_noisy(trajectories) if noise >= NOISY else 0.0
+    too_long = 0 < budget < needed
+    refined, choices = _refined(
+        question, choices, trajectories, 0.0 if too_long else budget, window
+    )
+    verdict = judge(question, held, choices, refined, needed if too_long else None)
     return _result(question, held, choices, refined, verdict)
 
 

@@ -4,21 +4,23 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
+from ..identify.problem import NOISY
 from .candidates import Basis, Candidate, independent
 from .detect import LeftOut, left_out, sizes
 from .question import Group, Question
+from .rivals import DEVIATIONS, LISTED, alternatives, identities, uncertain
 from .select import Selection, Task, reselect, select
 from .symmetry import Setting, isotropic
 
 REPLICATES = 20
-# A set whose criterion is this close to the best one's cannot be excluded.
-CLOSE = 10.0
 # Terms chosen in fewer of the replicates may be chance.
 _CHANCE = 0.5
 # A share of the change, in amplitude, that no term is needed for in clean data.
 _NEGLIGIBLE = 2e-4
-# Standard deviations of the energy of noise that are not called unexplained.
-_DEVIATIONS = 6.0
+# Standard errors beyond which a coefficient is sure, and the share of the noise that the change may
+# be left without it then.
+_SURE = 10.0
+_SURE_SHARE = 0.5
 
 
 @dataclass(frozen=True)
@@ -69,8 +71,8 @@ class Choice:
 def choose(question: Question, group: Group, tasks: list[Task], *, noise: float) -> Choice:
     """The best set over all widths of the bells, with the evidence for it.
 
-    A term counts as one only if it explains more of the change than `noise` is of the fields: what
-    is less may come from modes that noise hides.
+    A term counts as one only if it explains more of the change than `noise` is of the fields, or is
+    sure: what is less may come from modes that noise hides.
     """
     found = [select(task) for task in tasks]
     votes: dict[tuple[int, ...], list[int]] = {}
@@ -84,12 +86,15 @@ def choose(question: Question, group: Group, tasks: list[Task], *, noise: float)
         return float(np.max(one.errors / np.maximum(np.abs(one.c), 1e-300)))
 
     best = min(votes, key=lambda s: (-len(votes[s]), min(score(w) for w in votes[s])))
+    if noise >= NOISY:
+        # Narrow bells see less through noise: what any width cannot do without must stay.
+        best = min(votes, key=lambda s: _loss(tasks, found, s))
     width = min(votes[best], key=score)
     agreement = len(votes[best]) / len(found)
     task, chosen = tasks[width], found[width]
     candidates = [group.candidates[i] for i in chosen.chosen]
     matrix = np.eye(len(group.candidates))[list(chosen.chosen)]
-    kept = _relevant(task, chosen, max(noise, _NEGLIGIBLE))
+    kept = _relevant(task, chosen, noise)
     matrix, candidates = matrix[kept], [candidates[i] for i in kept]
     matrix, candidates = _merged(question.setting, group, task, chosen, matrix, candidates)
     found_terms = _evidence(group, task, chosen, matrix, candidates, agreement)
@@ -105,9 +110,23 @@ def choose(question: Question, group: Group, tasks: list[Task], *, noise: float)
     return replace(found_terms, left_out=left_out(group, weighed, matrix, also=chosen.chosen))
 
 
-def _relevant(task: Task, chosen: Selection, negligible: float) -> list[int]:
-    """The terms, as places in the set chosen, without which more than a negligible share of the
-    change is left."""
+def _loss(tasks: list[Task], found: list[Selection], which: tuple[int, ...]) -> float:
+    """By how much a set's criterion is above that of the set which each width chooses, in all."""
+    total = 0.0
+    for task, one in zip(tasks, found, strict=True):
+        normal = task.normal(one.weights)
+        value, least = (
+            one.criterion(normal.solve(some)[1], len(some)) for some in (which, one.chosen)
+        )
+        total += value - least
+    return total
+
+
+def _relevant(task: Task, chosen: Selection, noise: float) -> list[int]:
+    """The terms, as places in the set chosen, without which more of the change is left than noise
+    is of the fields, or than a share of that if the coefficient is sure."""
+    sure = np.abs(chosen.c) > _SURE * chosen.errors
+    limits = np.maximum(np.where(sure, _SURE_SHARE, 1.0) * noise, _NEGLIGIBLE)
     whole = max(float(np.sum(task.energy.sum(axis=0) - task.noise_energy)), 1e-300)
     normal = task.normal(chosen.weights)
     kept = list(range(len(chosen.chosen)))
@@ -121,7 +140,7 @@ def _relevant(task: Task, chosen: Selection, negligible: float) -> list[int]:
         forced = [i for i in kept if chosen.chosen[i] in task.forced]
         trials = {i: left([j for j in kept if j != i]) for i in kept if i not in forced}
         weakest = min(trials, key=lambda i: trials[i], default=None)
-        if weakest is None or trials[weakest] > negligible**2:
+        if weakest is None or trials[weakest] > limits[weakest] ** 2:
             break
         kept.remove(weakest)
     return kept
@@ -143,19 +162,19 @@ def _evidence(
     covariance = own.covariance(every, c, chosen.weights) if every else np.zeros((0, 0))
     whole = max(float(np.sum(task.energy.sum(axis=0) - task.noise_energy)), 1e-300)
 
-    # The energy of noise in a shell of n numbers varies by sqrt(2/n), its estimate as much.
-    rows = np.maximum(own.rows.sum(axis=0), 1.0)
-    uncertain = _DEVIATIONS * float(np.sqrt(np.sum(2 * own.error(every, c) ** 2 / rows)))
+    unsure = uncertain(own.error(every, c), own.rows.sum(axis=0))
 
     def share(which: list[int]) -> float:
         """Of the change, in amplitude, unweighted: what people see."""
         some = own.narrowed(which) if which else own
         values = some.normal(chosen.weights).solve(range(len(which)))[0] if which else np.zeros(0)
         left = np.sum(some.left(tuple(range(len(which))), values))
-        return float(np.sqrt(max(left - uncertain, 0.0) / whole))
+        return float(np.sqrt(max(left - unsure, 0.0) / whole))
 
     without = tuple(share([j for j in every if j != i]) for i in every)
     unexplained = max(left, 0.0) / max(chosen.n, 1.0)
+    others = alternatives(task, chosen, group, matrix)
+    others += identities(task, chosen, group, matrix, without)
     return Choice(
         tuple(candidates),
         group.names,
@@ -166,7 +185,7 @@ def _evidence(
         _support(task, chosen, matrix, group),
         _drift(own, c, chosen.weights),
         agreement,
-        _alternatives(task, chosen, group, matrix),
+        tuple(dict.fromkeys(others))[:LISTED],
         unexplained,
         tuple(sizes(own)),
     )
@@ -227,34 +246,6 @@ def _row(composite: Candidate, field: str, places: dict[Candidate, int]) -> np.n
     return row
 
 
-def _alternatives(
-    task: Task, chosen: Selection, group: Group, matrix: np.ndarray
-) -> tuple[tuple[Candidate, ...], ...]:
-    """Other sets of at most as many terms whose criterion is close to the best, without those that
-    hold all terms found (`matrix`) and more."""
-    found_in = set(np.flatnonzero(matrix.any(axis=0)))
-    normal = task.normal(chosen.weights)
-    own = list(chosen.chosen)
-    best = chosen.criterion(normal.solve(own)[1], len(own))
-    found: dict[tuple[int, ...], float] = {}
-    for other in chosen.path.values():
-        if other != chosen.chosen and len(other) <= len(own):
-            found[other] = chosen.criterion(normal.solve(other)[1], len(other))
-    for position, one in enumerate(own):
-        if one in normal.forced:
-            continue
-        rest = own[:position] + own[position + 1 :]
-        left = normal.with_each(rest)
-        left[own] = np.inf
-        for other in np.argsort(left)[:3]:
-            trial = tuple(sorted([*rest, int(other)]))
-            found[trial] = chosen.criterion(normal.solve(trial)[1], len(trial))
-    close = sorted(
-        (value, s) for s, value in found.items() if value - best < CLOSE and not found_in <= set(s)
-    )
-    return tuple(tuple(group.candidates[i] for i in s) for _, s in close[:5])
-
-
 def _support(task: Task, chosen: Selection, matrix: np.ndarray, group: Group) -> tuple[float, ...]:
     """How often each term is chosen if blocks of the data are drawn anew."""
     blocks, terms = len(task.rows), len(matrix)
@@ -286,5 +277,5 @@ def _drift(own: Task, c: np.ndarray, weights: np.ndarray) -> tuple[float, ...]:
         halves.append(some.normal(weights).solve(every)[0])
         variances.append(np.diag(some.covariance(every, halves[-1], weights)))
     apart = np.abs(halves[0] - halves[1])
-    told = apart > _DEVIATIONS * np.sqrt(np.sum(variances, axis=0))
+    told = apart > DEVIATIONS * np.sqrt(np.sum(variances, axis=0))
     return tuple(np.where(told, apart / np.maximum(np.abs(c), 1e-300), 0.0))

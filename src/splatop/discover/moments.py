@@ -13,6 +13,7 @@ import equinox as eqx
 import jax
 import jax.numpy as jnp
 import numpy as np
+import scipy.sparse
 from jaxtyping import Array
 
 from ..equation import Equation
@@ -28,6 +29,12 @@ BLOCKS = 12
 _MOST = 6e8
 # Relative noise below which its share need not be known well.
 _QUIET = 1e-5
+# Radians from frame to frame beyond which a mode is taken for a slower one; and fewest frames of a
+# piece that show it.
+_FAST = 2.5
+_SHOWING = 16
+# A shell is heard above so many times the energy of its noise.
+_HEARD = 10.0
 
 
 @dataclass(frozen=True)
@@ -35,12 +42,14 @@ class Moments:
     """Gram matrices `(B, K, q, q)` of blocks and shells, the expected share `(K, q, q)` of noise in
     their sum over blocks, and how many independent real numbers `(B, K)` went into each.
 
-    The q columns are the basis products, then `∂u/∂t` of each field, then its known terms.
+    The q columns are the basis products, then `∂u/∂t` of each field, then its known terms. `fast`
+    is the share `(K,)` of the states' energy that turns too fast from frame to frame for a bell.
     """
 
     gram: np.ndarray
     noise: np.ndarray
     rows: np.ndarray
+    fast: np.ndarray
     half: int
 
 
@@ -144,6 +153,9 @@ def _accumulate(frames, basis, fields, known, coefficients, progress):
     quiet = frames.spectrum.relative_noise < _QUIET
     shaken = set(range(0, pieces, max(1, pieces // 4))) if quiet else set(range(pieces))
 
+    turning, shaking = np.zeros((2, channels, SHELLS, 2))
+    own_states = slice(len(basis), len(basis) + channels)
+
     def modes(states: np.ndarray) -> np.ndarray:
         return np.asarray(columns(jnp.asarray(states), coefficients))
 
@@ -153,19 +165,45 @@ def _accumulate(frames, basis, fields, known, coefficients, progress):
         if piece in shaken:
             speck = frames.noise * generator.standard_normal(states.shape)
             moved = modes(states + frames.modes.noise(speck)) - clean
+            shaking += _turning(moved[:, own_states], edges) * (pieces / len(shaken))
+        turning += _turning(clean[:, own_states], edges)
         for half, (a, b, overlap) in tests.items():
             gram, noise, rows = held[half]
             own = _tested(clean, a, b / frames.dt, channels)
             for group, at, share in groups:
                 if at == piece:
                     chosen = slice(int(share[0] * len(a)), int(share[1] * len(a)))
-                    gram[group] += _grams(own[:, chosen], edges)
+                    gram[group] += _grams(own[chosen], edges)
                     rows[group] += (chosen.stop - chosen.start) * freedom / overlap
             if moved is not None:
                 shake = _grams(_tested(moved, a, b / frames.dt, channels), edges)
                 noise += shake * (pieces / len(shaken))
         progress(piece + 1, pieces)
-    return [Moments(gram, noise, rows, half) for half, (gram, noise, rows) in held.items()]
+    fast = _share_of_fast(turning, shaking)
+    return [Moments(gram, noise, rows, fast, half) for half, (gram, noise, rows) in held.items()]
+
+
+def _turning(states: np.ndarray, edges: np.ndarray) -> np.ndarray:
+    """Energy of states `(L, C, n)` in each shell, `(C, K, 2)`: of what turns fast, and of all."""
+    length = len(states)
+    if length < _SHOWING:
+        return np.zeros((states.shape[1], len(edges) - 1, 2))
+    taper = np.hanning(length).reshape(-1, 1, 1) ** 2
+    energy = np.abs(np.fft.rfft(states * taper, axis=0)) ** 2
+    quick = 2 * np.pi * np.arange(len(energy)) / length > _FAST
+    both = np.stack([energy[quick].sum(axis=0), energy.sum(axis=0)], axis=-1)  # (C, n, 2)
+    ends = np.concatenate([np.zeros_like(both[:, :1]), np.cumsum(both, axis=1)], axis=1)
+    return np.diff(ends[:, edges], axis=1)
+
+
+def _share_of_fast(turning: np.ndarray, noise: np.ndarray) -> np.ndarray:
+    """For each shell, of the field that has most; shells that are little more than noise do not
+    tell. Beyond a shell that turns fast others turn faster still, though they may seem slow."""
+    fast = np.maximum(turning[..., 0] - _HEARD * noise[..., 0], 0.0)
+    whole = turning[..., 1]
+    heard = whole > _HEARD * noise[..., 1]
+    share = np.where(heard, fast / np.where(heard, whole, 1.0), 0.0).max(axis=0)
+    return np.maximum.accumulate(np.minimum(share, 1.0))
 
 
 def _blocks(owner: np.ndarray, length: int) -> list[tuple[int, int, tuple[float, float]]]:
@@ -180,21 +218,22 @@ def _blocks(owner: np.ndarray, length: int) -> list[tuple[int, int, tuple[float,
 
 
 def _tested(modes: np.ndarray, a: np.ndarray, b: np.ndarray, channels: int) -> np.ndarray:
-    """Columns `(L, q, n)` integrated against the bells, `(q, windows, n)`; states become rates."""
+    """Columns `(L, q, n)` integrated against the bells, `(windows, q, n)`; states become rates."""
     length, q, n = modes.shape
     first = q - 2 * channels
-    tested = (a @ modes.reshape(length, -1)).reshape(-1, q, n)
+    # A bell touches few of the frames.
+    tested = (scipy.sparse.csr_array(a) @ modes.reshape(length, -1)).reshape(-1, q, n)
     states = modes[:, first : first + channels].reshape(length, -1)
     tested[:, first : first + channels] = (b @ states).reshape(-1, channels, n)
-    return np.ascontiguousarray(tested.transpose(1, 0, 2))
+    return tested
 
 
 def _grams(columns: np.ndarray, edges: np.ndarray) -> np.ndarray:
-    """Inner products of columns `(q, W, n)` over windows, for each shell of functions."""
-    q = len(columns)
+    """Inner products of columns `(W, q, n)` over windows, for each shell of functions."""
+    q = columns.shape[1]
     found = np.zeros((len(edges) - 1, q, q))
     for shell, (first, last) in enumerate(pairwise(edges)):
-        flat = columns[:, :, first:last].reshape(q, -1)
+        flat = columns[:, :, first:last].transpose(1, 0, 2).reshape(q, -1)
         found[shell] = flat @ flat.T
     return found
 

@@ -11,7 +11,7 @@ from ..equation import Equation
 from ..equation.grouping import ExpressionTerm
 from ..errors import SplatopError
 from ..identify import Identified, identify_trajectories
-from ..identify.pieces import SHORTEST, frames_within
+from ..identify.pieces import SHORTEST, frames_within, seconds_of_a_frame
 from .candidates import Candidate
 from .question import Question
 
@@ -89,6 +89,14 @@ def refine(
     # Between walls the weak form takes out what noise adds; around a ring it is the last resort.
     between_walls = not data.domain.all_periodic
     return _pooled(terms, found, between_walls)
+
+
+def seconds_for_noisy(data: Trajectories) -> float:
+    """About so long would following noisy frames in time take at least. States are estimated along
+    then: in 2D and 3D that costs minutes, and tells little that the weak form does not."""
+    if not data.domain.all_periodic:
+        return 0.0
+    return SHORTEST * seconds_of_a_frame(data.grid, len(data.fields))
 
 
 def _some(data: Trajectories, budget: float) -> Trajectories:

@@ -139,6 +139,31 @@ def best_sets(normal: Normal, *, largest: int = LARGEST) -> dict[int, tuple[int,
     return {size: chosen for size, (_, chosen) in sorted(best.items())}
 
 
+def substitutes(
+    normal: Normal, chosen: Sequence[int], gone: int, *, most: int
+) -> Iterator[tuple[int, ...]]:
+    """Sets without one of those chosen, and with one, two, up to so many others in its place."""
+    rest = tuple(i for i in chosen if i != gone)
+    others = [i for i in range(normal.size) if i != gone]
+    at = np.ix_(others, others)
+    fewer = Normal(
+        normal.gram[at],
+        normal.moment[others],
+        normal.energy,
+        normal.raw[at],
+        normal.slack,
+        tuple(others.index(i) for i in rest),
+    )
+    current = list(fewer.forced)
+    for _ in range(most):
+        left = fewer.with_each(current)
+        left[current] = np.inf
+        if not np.isfinite(left).any():
+            return
+        current = _exchanged(fewer, [*current, int(np.argmin(left))])
+        yield tuple(sorted(others[i] for i in current))
+
+
 def _exchanged(normal: Normal, chosen: list[int]) -> list[int]:
     """Single exchanges while one of them leaves less."""
     current = normal.solve(chosen)[1]

@@ -1,6 +1,7 @@
 """Which candidates an equation needs: sets of each size, weighed by what error explains."""
 
 from dataclasses import dataclass, replace
+from functools import cached_property
 
 import numpy as np
 
@@ -22,7 +23,8 @@ class Task:
     """Candidates of one field's equation, or of several that share their coefficients.
 
     `gram` `(B, K, n, n)`, `moment` `(B, K, n)` and `energy` `(B, K)`, those of noise without the
-    first axis, `rows` `(B, K)`. Shells of several fields follow one another.
+    first axis, `rows` `(B, K)`. Shells of several fields follow one another. `fast` `(K,)` is the
+    share of each shell in which the bells' integrals in time are wrong.
     """
 
     gram: np.ndarray
@@ -33,6 +35,7 @@ class Task:
     noise_energy: np.ndarray
     rows: np.ndarray
     forced: tuple[int, ...] = ()
+    fast: np.ndarray | float = 0.0
 
     @classmethod
     def of(
@@ -66,6 +69,7 @@ class Task:
             noise_energy=np.concatenate(noisy[2]),
             rows=np.concatenate(rows, axis=1),
             forced=forced,
+            fast=np.tile(moments.fast, len(targets)),
         )
 
     def narrowed(self, chosen: list[int]) -> "Task":
@@ -105,6 +109,11 @@ class Task:
             noise_energy=self.noise_energy * share,
         )
 
+    @cached_property
+    def totals(self) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+        """Gram, moment and energy of each shell, over all blocks."""
+        return self.gram.sum(axis=0), self.moment.sum(axis=0), self.energy.sum(axis=0)
+
     def error(self, chosen: tuple[int, ...], c: np.ndarray) -> np.ndarray:
         """Energy of known errors in each shell at these coefficients: noise, and the weak form's
         own."""
@@ -114,23 +123,26 @@ class Task:
             - 2 * self.noise_moment[:, at] @ c
             + np.einsum("i,kij,j->k", c, self.noise_gram[:, at][:, :, at], c)
         )
-        own = self.gram.sum(axis=0)[:, at, at] @ c**2 if at else 0.0
-        return np.maximum(noise, 0.0) + _FLOOR**2 * (self.energy.sum(axis=0) + own) + 1e-300
+        whole_gram, _, energy = self.totals
+        own = whole_gram[:, at, at] @ c**2 if at else 0.0
+        return np.maximum(noise, 0.0) + (_FLOOR**2 + self.fast) * (energy + own) + 1e-300
 
     def left(self, chosen: tuple[int, ...], c: np.ndarray) -> np.ndarray:
         """Energy in each shell that these leave, with the share of noise taken out."""
         at = list(chosen)
-        gram = self.gram.sum(axis=0)[:, at][:, :, at] - self.noise_gram[:, at][:, :, at]
-        moment = self.moment.sum(axis=0)[:, at] - self.noise_moment[:, at]
-        energy = self.energy.sum(axis=0) - self.noise_energy
+        gram, moment, energy = self.totals
+        gram = gram[:, at][:, :, at] - self.noise_gram[:, at][:, :, at]
+        moment = moment[:, at] - self.noise_moment[:, at]
+        energy = energy - self.noise_energy
         return energy - 2 * moment @ c + np.einsum("i,kij,j->k", c, gram, c)
 
     def normal(self, weights: np.ndarray) -> Normal:
         """The normal equations with these weights of the shells."""
-        raw = np.einsum("k,bkij->ij", weights, self.gram, optimize=True)
-        gram = raw - np.einsum("k,kij->ij", weights, self.noise_gram)
-        moment = np.einsum("k,bki->i", weights, self.moment) - weights @ self.noise_moment
-        energy = float(weights @ (self.energy.sum(axis=0) - self.noise_energy))
+        whole_gram, moment, energy = self.totals
+        raw = np.tensordot(weights, whole_gram, 1)
+        gram = raw - np.tensordot(weights, self.noise_gram, 1)
+        moment = weights @ (moment - self.noise_moment)
+        energy = float(weights @ (energy - self.noise_energy))
         n = float(self.rows.sum())
         return Normal(gram, moment, energy, raw, _SLACK * np.sqrt(2 * n), self.forced)
 

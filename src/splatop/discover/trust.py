@@ -9,10 +9,9 @@ from .evidence import Choice
 from .gather import Frames
 from .question import Question
 from .refine import Refined
+from .rivals import ADEQUATE
 from .search import LARGEST
 
-# The share of the change that an equation may leave beside noise, without and with a refined fit.
-_UNEXPLAINED = 0.02
 # A term that fewer of the replicates choose than this is in doubt.
 _SUPPORT = 0.75
 # Coefficients of the two halves of the data that are apart by more are no constants.
@@ -35,9 +34,14 @@ class Verdict:
 
 
 def judge(
-    question: Question, held: Frames, choices: list[Choice], refined: Refined | None
+    question: Question,
+    held: Frames,
+    choices: list[Choice],
+    refined: Refined | None,
+    seconds: float | None = None,
 ) -> Verdict:
-    """Doubts first: each of them makes the equation untrusted."""
+    """Doubts first: each of them makes the equation untrusted. `seconds` is what following it in
+    time would have taken, if that was more than the budget."""
     doubts: list[str] = []
     for group, choice in zip(question.groups, choices, strict=True):
         doubts += _about(", ".join(group.fields), choice)
@@ -57,9 +61,10 @@ def judge(
     notes: list[str] = []
     use = False
     if refined is None:
+        more = "" if seconds is None else f", which needs a budget of about {seconds:.0f} s"
         notes.append(
             "the coefficients are those of the weak form: the equation found was not followed in "
-            "time"
+            f"time{more}"
         )
     else:
         doubts += refined.doubts
@@ -74,7 +79,7 @@ def _about(fields: str, choice: Choice) -> list[str]:
     found = []
     if not choice.candidates:
         return [f"no candidate explains the change of {fields}"]
-    if choice.left > _UNEXPLAINED:
+    if choice.left > ADEQUATE:
         found.append(
             f"the terms found leave {100 * choice.left:.2g} % of the change of {fields} "
             "unexplained, more than noise can: a term is missing among the candidates, or the "
@@ -85,9 +90,14 @@ def _about(fields: str, choice: Choice) -> list[str]:
             f"{len(choice.candidates)} terms were needed for {fields}, as many as are looked for: "
             "the right ones are probably not among the candidates"
         )
-    for candidate, support, drift in zip(
-        choice.candidates, choice.support, choice.drift, strict=True
+    for candidate, without, support, drift in zip(
+        choice.candidates, choice.without, choice.support, choice.drift, strict=True
     ):
+        if without <= choice.left and candidate not in choice.candidates[: len(choice.names)]:
+            found.append(
+                f"as little of the change is left without {candidate}: these data cannot tell it "
+                "from the other terms, or from noise"
+            )
         if support < _SUPPORT:
             found.append(
                 f"{candidate} is chosen in {100 * support:.0f} % of random selections of the data "

@@ -34,10 +34,14 @@ def frames_within(budget: float, grid: Grid | Points, *, channels: int, trajecto
     """
     if not (math.isfinite(budget) and budget > 0):
         raise SplatopError(f"expected a budget of more than 0 seconds, got {budget:g}")
+    return max(SHORTEST, int(budget / (seconds_of_a_frame(grid, channels) * trajectories)))
+
+
+def seconds_of_a_frame(grid: Grid | Points, channels: int) -> float:
+    """About so long does the trajectory method take for each frame, on paper."""
     # Only modes in the band are computed with, which along an axis are seldom more than 128.
     values = channels * math.prod(min(n, 128) for n in grid.points)
-    seconds = _SECONDS_PER_FRAME + _SECONDS_PER_VALUE * values
-    return max(SHORTEST, int(budget / (seconds * trajectories)))
+    return _SECONDS_PER_FRAME + _SECONDS_PER_VALUE * values
 
 
 def spread(frames: int, wanted: int) -> tuple[np.ndarray, int]:
