@@ -224,7 +224,7 @@ def test_motz_problem_has_its_published_coefficients():
     found = free_basis(domain, sizes, kinds).evaluate(places, value(2)) @ numbers
     known = (401.1624537452, 87.6559201951, 17.2379150794, -8.0712152597, 1.4402727170)
     exact = sum(a * r ** (k + 0.5) * np.cos((k + 0.5) * angle) for k, a in enumerate(known))
-    # Of 500, with 7 anchors across: 0.08. Gaussians alone are 20 off next to the change.
+    # Of 500, with 7 anchors across: 0.08.
     assert np.abs(found - exact).max() < 0.2
 
 

@@ -94,11 +94,12 @@ class FiniteDifferenceJets(JetProvider):
                 elif order:
                     stencil = np.asarray(_STENCILS[order, self.accuracy]) / spacing[axis] ** order
                     reach = len(stencil) // 2
-                    part = sum(
+                    shifted = (
                         float(s) * jnp.roll(part, -offset, axis + 1)
                         for offset, s in zip(range(-reach, reach + 1), stencil, strict=True)
                         if s
                     )
+                    part = sum(shifted, start=jnp.zeros_like(part))
             total = total + weight * part
         return total
 

@@ -80,11 +80,11 @@ def _as_good(task: Task, weights: np.ndarray, other: tuple[int, ...], own: tuple
     left = task.left(other, c)
     best = task.left(own, task.normal(weights).solve(own)[0])
     whole = max(float(np.sum(task.energy.sum(axis=0) - task.noise_energy)), 1e-300)
-    unexplained = np.sum(left) - uncertain(error, rows)
-    # A single term is what any wave of one shape has, so that more speaks for it than should: only
-    # what is beyond the spread of the energies of noise, sqrt(2 n), counts there.
-    close = CLOSE if len(own) > 1 else max(CLOSE, 2 * float(np.sqrt(2 * rows.sum())))
-    return bool(weights @ (left - best) < close and unexplained < ADEQUATE**2 * whole)
+    if np.sum(left) - uncertain(error, rows) >= ADEQUATE**2 * whole:
+        return False
+    # A single term is what any wave that keeps its shape obeys exactly: that others fit it less
+    # closely, as far as noise lets one see, speaks for it only where they do not fit the data.
+    return len(own) == 1 or bool(weights @ (left - best) < CLOSE)
 
 
 def uncertain(error: np.ndarray, rows: np.ndarray) -> float:

@@ -205,7 +205,8 @@ def _eliminations(normal: Normal, largest: int) -> Iterator[list[int]]:
         inverse = np.linalg.inv(raw + _SINGULAR * np.eye(len(raw)))
         while len(chosen) > _MANY:
             c = inverse @ moment[chosen]
-            gain = c**2 / np.maximum(np.diag(inverse), 1e-300)
+            with np.errstate(over="ignore"):  # what is singular counts as needed
+                gain = c**2 / np.maximum(np.diag(inverse), 1e-300)
             gain[[i for i, one in enumerate(chosen) if one in normal.forced]] = np.inf
             weakest = int(np.argmin(gain))
             rest = [i for i in range(len(chosen)) if i != weakest]

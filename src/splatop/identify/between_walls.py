@@ -33,6 +33,8 @@ _SHORTEST, _LONGEST = 3, 16
 _FLOOR = 1e-6
 # Noise below this share of the fields is rounding.
 _CLEAN = 1e-4
+# What noise moves an estimate by, as a share of it, is taken off up to here.
+_LARGE_SHARE = 0.2
 _STEPS = 30
 _DRAWS = 12
 # The share of frames that are taken to be resolved where some are not.
@@ -252,6 +254,8 @@ def _solve(
     # Rounding and quadrature shift all rows alike, which what is left does not show.
     errors = np.sqrt(errors**2 + (_FLOOR * x) ** 2)
     x = x - bias
+    # The correction is of first order: of a share s of an estimate it leaves about s² of it.
+    share = np.abs(bias) / np.maximum(np.abs(x), 1e-300)
     whole = np.asarray(rows.change)[:, :, rows.heard] @ rows.weight
     unexplained = float(np.linalg.norm(r) / np.linalg.norm(whole))
     excess = float(np.sqrt(np.mean(r**2)))
@@ -272,12 +276,17 @@ def _solve(
             "depend on each other; fix one of the coefficients"
         )
     # Clean frames: what is left is systematic, and no draw.
-    half = np.hypot((2.0 if noisy else 4.0) * errors, 2 * unseen)
-    errors = np.hypot(errors, unseen)
+    half = np.hypot((2.0 if noisy else 4.0) * errors, 2 * unseen) + share**2 * np.abs(x)
+    errors = np.hypot(np.hypot(errors, unseen), share**2 * np.abs(x) / 2)
     values = dict(zip(names, map(float, x), strict=True))
-    for name, h in zip(names, half, strict=True):
+    for name, h, by in zip(names, half, share, strict=True):
         if abs(values[name]) <= h:
             doubts.append(f"{name} cannot be told from zero: the term may not be there")
+        if by > _LARGE_SHARE:
+            doubts.append(
+                f"noise has moved {name} by {by:.0%} of its value, more than can be taken off: use "
+                "more frames, or --method trajectory"
+            )
     if noisy:
         notes.append(f"the frames hold about {100 * held.relative_noise:.2g} % of noise")
     return Identified(

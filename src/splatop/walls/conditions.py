@@ -1,5 +1,7 @@
 """Can an equation bear the conditions that are set at the edges, and does it have all it needs?"""
 
+from collections.abc import Iterator
+
 from ..domain import AXES, Domain, potential
 from ..equation import Equation
 from ..equation.edge_values import value_names
@@ -19,40 +21,58 @@ def check_stated(equation: Equation, domain: Domain) -> None:
                 )
     check_potentials(equation, domain)
     _check_stated(equation, domain)
+    _check_borne(equation, domain)
 
 
 def check_conditions(equation: Equation, domain: Domain) -> None:
-    """Refuse a field that diffuses through an end without a condition there, and a field that is
-    only carried along an axis but has conditions at both of its ends."""
+    """Refuse what `check_stated` does, and a field that diffuses through an end without a condition
+    there."""
     if domain.all_periodic:
         return
     check_stated(equation, domain)
-    if domain.shape is not None:
-        _check_edges(equation, domain)
-        return
-    for axis, along in enumerate(domain.axes):
-        if along.periodic:
+    for name, free, order, where in _ends(equation, domain):
+        if order >= 2 and free:
+            raise SplatopError(
+                f"expected a condition for {name} at {free[0]}, because its equation has second "
+                f"derivatives{where}, got 'free': write '{free[0]}: dn({name}) = 0' where it flows "
+                "out or nothing passes, or the value that it has there"
+            )
+
+
+def _check_borne(equation: Equation, domain: Domain) -> None:
+    """Refuse conditions at every end for a field that is only carried."""
+    for name, free, order, where in _ends(equation, domain):
+        if order != 1 or free:
             continue
-        for name in equation.fields:
-            order = own_order(equation, name, axis, domain.dims)
-            if order is None:
-                continue
-            ends = domain.ends(axis, name)
-            free = [end for end, one in enumerate(ends) if one.kind == "free"]
-            if order >= 2 and free:
-                side = f"{AXES[axis]}{free[0]}"
-                raise SplatopError(
-                    f"expected a condition for {name} at {side}, because its equation has second "
-                    f"derivatives along {AXES[axis]}, got 'free': write '{side}: dn({name}) = 0' "
-                    "where it flows out, or the value that it has there"
-                )
-            if order == 1 and not free:
-                raise SplatopError(
-                    f"expected a condition for {name} at one end of {AXES[axis]} alone, where it "
-                    f"flows in, because its equation has first derivatives along {AXES[axis]} and "
-                    f"no higher, got one at each: write '{AXES[axis]}0: free' or "
-                    f"'{AXES[axis]}1: free' where it flows out"
-                )
+        if domain.shape is not None:
+            raise SplatopError(
+                f"expected conditions for {name} where it flows in alone, because its equation has "
+                f"first derivatives and no higher, got one at every edge: write "
+                f"'{domain.sides[0]}: free' where it flows out or along"
+            )
+        axis = where[-1]
+        raise SplatopError(
+            f"expected a condition for {name} at one end of {axis} alone, where it flows in, "
+            f"because its equation has first derivatives{where} and no higher, got one at each: "
+            f"write '{axis}0: free' or '{axis}1: free' where it flows out"
+        )
+
+
+def _ends(equation: Equation, domain: Domain) -> Iterator[tuple[str, list[str], int, str]]:
+    """For each field and each axis with two ends, or all edges of a shape: the sides that are free,
+    the highest derivative of the field there in its own equation, and along what in words. Without
+    those where a term does not say."""
+    for name in equation.fields:
+        orders = [own_order(equation, name, axis, domain.dims) for axis in range(domain.dims)]
+        free = [side for side in domain.sides if domain.at(side, name).kind == "free"]
+        if domain.shape is not None:
+            if None not in orders:
+                yield name, free, max(one for one in orders if one is not None), ""
+            continue
+        for axis, (order, along) in enumerate(zip(orders, domain.axes, strict=True)):
+            if order is not None and not along.periodic:
+                own = [side for side in free if side[:-1] == AXES[axis]]
+                yield name, own, order, f" along {AXES[axis]}"
 
 
 def check_potentials(equation: Equation, domain: Domain) -> None:
@@ -92,28 +112,6 @@ def _inverted(equation: Equation, dims: int) -> tuple[str, ...]:
             derivatives = [a for a in atoms(side) if isinstance(a, FieldDerivative)]
             found |= {a.field for a in derivatives if a.operator.inverse_laplacians}
     return tuple(name for name in equation.fields if name in found)
-
-
-def _check_edges(equation: Equation, domain: Domain) -> None:
-    """The same for the edges of a shape."""
-    for name in equation.fields:
-        orders = [own_order(equation, name, axis, domain.dims) for axis in range(domain.dims)]
-        if None in orders:
-            continue
-        order = max(one for one in orders if one is not None)
-        free = [side for side in domain.sides if domain.at(side, name).kind == "free"]
-        if order >= 2 and free:
-            raise SplatopError(
-                f"expected a condition for {name} at {free[0]}, because its equation has second "
-                f"derivatives, got 'free': write '{free[0]}: dn({name}) = 0' where it flows out or "
-                "nothing passes, or the value that it has there"
-            )
-        if order == 1 and not free:
-            raise SplatopError(
-                f"expected conditions for {name} where it flows in alone, because its equation has "
-                f"first derivatives and no higher, got one at every edge: write "
-                f"'{domain.sides[0]}: free' where it flows out or along"
-            )
 
 
 def own_order(equation: Equation, name: str, axis: int, dims: int) -> int | None:
