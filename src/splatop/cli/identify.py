@@ -284,7 +284,8 @@ def _print(summary: dict[str, Any], seconds: float) -> None:
     if len(rows) > _ROWS:
         console.print(f"... and {len(rows) - _ROWS} more (all of them with --json)")
     methods = ", ".join(sorted({d["method"] for d in summary["diagnostics"]}))
-    lines = [f"{len(rows)} trajectories by the {methods} method in {seconds:.1f} s"]
+    many = "1 trajectory" if len(rows) == 1 else f"{len(rows)} trajectories"
+    lines = [f"{many} by the {methods} method in {seconds:.1f} s"]
     for name, error in summary["mean_relative_error"].items():
         cover = summary["coverage"][name]
         lines.append(

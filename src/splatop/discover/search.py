@@ -72,7 +72,8 @@ class Normal:
         c = inverse @ moment[chosen]
         left = self.energy - moment[chosen] @ c
         own = np.diag(inverse)
-        return left + np.where(own > 0, c**2 / np.where(own > 0, own, 1.0), np.inf)
+        with np.errstate(over="ignore"):  # as infinite as where nothing of its own is left
+            return left + np.where(own > 0, c**2 / np.where(own > 0, own, 1.0), np.inf)
 
     def with_each(self, chosen: list[int]) -> np.ndarray:
         """The energy that is left if one more joins the set, for each candidate."""

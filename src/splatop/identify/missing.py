@@ -11,6 +11,9 @@ from typing import Any
 import numpy as np
 
 from ..domain import AXES
+from ..equation import Equation
+from ..equation.expansion import expand
+from ..equation.expression import FieldDerivative
 from .followed import Derived, Followed
 from .problem import Problem
 from .propagate import Steps
@@ -46,7 +49,7 @@ def missing_terms(
     found = {}
     orders = {(a, k) for a in range(reduced.dims) for k in (0, *_orders(reduced.dims))}
     derived = reduced.derived(clean, values, orders)
-    for name, channel, term in _candidates(problem.equation.fields, reduced.dims):
+    for name, channel, term in _candidates(problem.equation, reduced.dims):
         own = np.zeros_like(derived[0, 0])
         own[:, :, channel] = term({one: d[:, :, channel] for one, d in derived.items()})
         rate = reduced.project(own)
@@ -59,20 +62,43 @@ def missing_terms(
 
 
 def _candidates(
-    fields: tuple[str, ...], dims: int
+    equation: Equation, dims: int
 ) -> Iterator[tuple[str, int, Callable[[Derived], Any]]]:
-    """Plain terms of each field in its own equation: a name, the channel, and what to make of its
+    """Plain terms of each field in its own equation that are not there yet, whose coefficients the
+    fit or the test of known values has judged: a name, the channel, and what to make of its
     derivatives."""
-    for channel, name in enumerate(fields):
-        end = f" in dt({name})"
-        for power in (1, 2, 3):
-            text = name if power == 1 else f"{name}^{power}"
-            yield text + end, channel, lambda d, p=power: d[0, 0] ** p
-        for axis in range(dims):
-            for order in _orders(dims) if dims == 1 else (1,):
-                text = f"d{'' if order == 1 else order}{AXES[axis]}({name})"
-                yield text + end, channel, lambda d, a=axis, k=order: d[a, k]
-            text = f"{name}*d{AXES[axis]}({name})"
-            yield text + end, channel, lambda d, a=axis: d[0, 0] * d[a, 1]
-        if dims > 1:
-            yield f"lap({name})" + end, channel, lambda d: sum(d[a, 2] for a in range(dims))
+    there = _terms_of(equation, dims)
+    for channel, name in enumerate(equation.fields):
+        for text, factors, term in _plain(name, dims):
+            if (channel, frozenset({frozenset(factors)})) not in there:
+                yield f"{text} in dt({name})", channel, term
+
+
+def _terms_of(equation: Equation, dims: int) -> set[tuple[int, frozenset]]:
+    """What each term of an equation consists of: the field that it is for, and its products."""
+    return {
+        (channel, frozenset(frozenset(factors) for factors, _ in side.monomials))
+        for term in equation.terms
+        for channel, side in enumerate(expand(term, equation.fields, dims) or ())
+    }
+
+
+def _plain(name: str, dims: int) -> Iterator[tuple[str, list, Callable[[Derived], Any]]]:
+    """Names, factors with their powers, and values of the terms of one field."""
+
+    def along(axis: int, order: int) -> FieldDerivative:
+        return FieldDerivative(name, tuple(order * (a == axis) for a in range(dims)))
+
+    own = along(0, 0)
+    for power in (1, 2, 3):
+        text = name if power == 1 else f"{name}^{power}"
+        yield text, [(own, power)], lambda d, p=power: d[0, 0] ** p
+    for axis in range(dims):
+        for order in _orders(dims) if dims == 1 else (1,):
+            text = f"d{'' if order == 1 else order}{AXES[axis]}({name})"
+            yield text, [(along(axis, order), 1)], lambda d, a=axis, k=order: d[a, k]
+        text = f"{name}*d{AXES[axis]}({name})"
+        yield text, [(own, 1), (along(axis, 1), 1)], lambda d, a=axis: d[0, 0] * d[a, 1]
+    if dims > 1:
+        lap = FieldDerivative(name, (0,) * dims, laplacians=1)
+        yield f"lap({name})", [(lap, 1)], lambda d: sum(d[a, 2] for a in range(dims))

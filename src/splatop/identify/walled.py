@@ -81,6 +81,8 @@ def follow(
     reduced = in_space(held)
     if method == "auto":
         method = "trajectory" if problem.noisy else "flow"
+        if reduced.freedom > _MOST_NUMBERS and not problem.noisy and held.scheme.space.scattered:
+            return None  # on a shape, where a step is a product with a whole matrix
         if problem.noisy and reduced.freedom > _MOST_NUMBERS:
             remarks.append(
                 Remark(
