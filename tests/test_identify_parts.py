@@ -12,7 +12,7 @@ from splatop.derivative import gradient, laplacian
 from splatop.encoders import LatticeEncoder
 from splatop.equation import Advection, Diffusion, Equation, parse_equation
 from splatop.grid import Grid
-from splatop.identify import add_noise, lattice_jets
+from splatop.identify import add_noise, identify, lattice_jets, methods
 from splatop.identify.noise import measure, project
 from splatop.identify.pieces import cut
 from splatop.identify.pieces import spread as spread_pieces
@@ -330,3 +330,25 @@ def test_known_values_are_contradicted_by_what_lies_along_their_own_columns():
     assert value == pytest.approx(2.5, abs=3 / np.sqrt(500))
     # The unknown can do the same: nothing is said.
     assert not contradictions({"a": 2.0}, columns, columns, noise + 9 * columns[0], 1.0)
+
+
+def test_what_takes_minutes_to_follow_is_left_to_the_weak_form(monkeypatch):
+    """Two damped waves that travel with c, in clean frames."""
+    monkeypatch.setattr(methods, "_MOST_WORK", 1e4)
+    x, t, damping = np.arange(32) / 32, 0.002 * np.arange(24), 0.5
+    frames = np.zeros((len(t), 2, 32))
+    for k in (1, 2):
+        # u = p solves u_t = -c p_x + D u_xx, p_t = -c u_x + D p_xx.
+        size = np.exp(-damping * (2 * np.pi * k) ** 2 * t)[:, None] / k
+        wave = size * np.cos(2 * np.pi * k * (x - 30 * t[:, None]) + k)
+        frames += wave[:, None]
+    equation = parse_equation(
+        "dt(u) = -c*dx(p) + D*d2x(u); dt(p) = -c*dx(u) + D*d2x(p)", dims=1
+    )
+    grid = Grid((32,), (1.0,))
+    found = identify(equation, lattice_jets((3,), grid), frames, 0.002)
+    assert found.method == "weak"
+    assert found.trusted, found.warnings
+    assert found.estimates["c"] == pytest.approx(30, rel=1e-4)
+    assert found.estimates["D"] == pytest.approx(damping, rel=1e-3)
+    assert any("--method flow" in one for one in found.warnings)

@@ -12,7 +12,7 @@ from .flow import match
 from .noise import TAIL, measure, project
 from .pieces import SHORTEST, cut
 from .problem import Problem
-from .propagate import described, steps_for
+from .propagate import MOST_SUBSTEPS, described, steps_for
 from .reduced import Reduced, reduce
 from .regression import regress
 from .result import METHODS, Identified
@@ -27,6 +27,8 @@ _LEAST_FRAMES = {"paper": 3, "flow": 2, "weak": WEAK_FRAMES, "trajectory": 3}
 _HIDDEN = 1.5
 # Small scales by which pieces must fall below the whole for these to be left out of the rest.
 _MUCH_LESS = 0.1
+# Values times substeps times directions up to which following an equation takes seconds.
+_MOST_WORK = 2e7
 # What may be left out of clean data where all of it cannot be followed in time.
 _TAILS = (TAIL, 1e-5, 1e-4, 1e-3)
 
@@ -53,6 +55,9 @@ def by_method(problem: Problem, method: str) -> Identified:
         method = "flow"
     if method == "auto":
         method = "trajectory" if problem.noisy and problem.length >= 3 else "flow"
+        kept = None if problem.noisy else _weak_suffices(problem, remarks)
+        if kept is not None:
+            return kept
     if problem.length < _LEAST_FRAMES[method]:
         raise SplatopError(
             f"expected at least {_LEAST_FRAMES[method]} frames for the {method} method, got "
@@ -67,6 +72,27 @@ def by_method(problem: Problem, method: str) -> Identified:
         "for one frame: check the time step and the signs, or give values to start from, as in "
         f"--unknown {problem.unknown[0]}=0.5"
     )
+
+
+def _weak_suffices(problem: Problem, remarks: list[Remark]) -> Identified | None:
+    """The answer of the weak form, where nothing doubts it and it takes minutes to follow the
+    equation from frame to frame."""
+    if problem.nonlinear or problem.length < WEAK_FRAMES or not problem.even:
+        return None
+    own = reduce(problem, margin=1.0)
+    most = int(_MOST_WORK / (own.states.size * (1 + len(problem.unknown))))
+    if most >= MOST_SUBSTEPS:
+        return None
+    acting_parts(problem, own)
+    fit = integrate(problem, own)
+    found = remarks_on(problem, "weak", fit)
+    if any(one.doubt for one in found) or steps_for(problem, own, fit.x, most=most) is not None:
+        return None
+    kept = Remark(
+        f"more than {most} steps from frame to frame are needed to follow the equation, which "
+        "takes minutes: these are the values of the weak form (--method flow takes the time)"
+    )
+    return identified(problem, "weak", fit, [*remarks, *found, kept])
 
 
 def _attempts(
