@@ -140,3 +140,12 @@ def test_an_import_inside_a_function_is_told_from_one_at_once(tmp_path, monkeypa
     assert imported_at_once(path) == set()
     path.write_text("from .report import x")
     assert imported_at_once(path) == {"report"}
+
+
+def test_no_two_modules_have_one_name():
+    # A command may be called what it runs: `cli/train.py` runs `training/train.py`.
+    places: dict[str, list[str]] = {}
+    for path in files():
+        if path.name != "__init__.py" and room(path) not in ("cli", "bench"):
+            places.setdefault(path.stem, []).append(str(path.relative_to(PACKAGE)))
+    assert not [twins for twins in places.values() if len(twins) > 1]

@@ -223,7 +223,7 @@ def _candidates(given: Any, dynamics: Dynamics) -> np.ndarray:
 
 def _places(source: Any) -> np.ndarray:
     """The places of a table, whatever else is in it."""
-    from .reading import read_places
+    from .observation_files import read_places
 
     return read_places(source)
 

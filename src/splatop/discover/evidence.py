@@ -4,7 +4,7 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from ..identify.problem import NOISY
+from ..identify.inverse import NOISY
 from .candidates import Basis, Candidate, independent
 from .detect import LeftOut, left_out, sizes
 from .question import Group, Question

@@ -11,7 +11,7 @@ from ..data import Trajectories
 from ..derivative import Derivative
 from ..equation import parse_equation
 from ..errors import SplatopError
-from ..identify.harmonics import Harmonics, times_of
+from ..identify.in_harmonics import Harmonics, times_of
 from ..identify.noise import Spectrum, measure, project
 from ..spaces import ShapeSpace
 from ..walls import Galerkin

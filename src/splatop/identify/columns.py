@@ -10,7 +10,7 @@ from ..errors import SplatopError
 from ..jets import Jet, JetProvider
 from ..spectral import Field
 from ..stepper import Coefficients, inputs_at
-from .problem import Problem
+from .inverse import Problem
 from .reduced import Reduced
 
 # A column below what noise of this relative size would give is rounding, not signal.

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from .problem import NOISY, Problem
+from .inverse import NOISY, Problem
 from .regression import PAPER_FRAMES
 from .uncertainty import LASTING, SLACK, Fit
 

@@ -13,7 +13,7 @@ from jaxtyping import Array, Float
 from ..equation import Equation
 from ..stepper import Coefficients
 from .followed import Followed
-from .problem import Problem
+from .inverse import Problem
 from .propagate import Steps, named
 from .uncertainty import (
     CONTRADICTED,

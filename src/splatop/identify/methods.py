@@ -9,14 +9,14 @@ from ..errors import SplatopError, unknown_name
 from .columns import acting_parts
 from .diagnose import Remark, remarks_on
 from .flow import match
+from .frame_pieces import SHORTEST, cut
+from .identified import METHODS, Identified
+from .inverse import Problem
+from .least_squares import Lost
 from .noise import TAIL, measure, project
-from .pieces import SHORTEST, cut
-from .problem import Problem
 from .propagate import described, steps_for
 from .reduced import Reduced, reduce
 from .regression import regress
-from .result import METHODS, Identified
-from .search import Lost
 from .start import first_estimate
 from .trajectory import fit as fit_trajectory
 from .uncertainty import Fit

@@ -15,7 +15,7 @@ from ..equation import Equation
 from ..equation.expansion import expand
 from ..equation.expression import FieldDerivative
 from .followed import Derived, Followed
-from .problem import Problem
+from .inverse import Problem
 from .propagate import Steps
 from .tangent import Tangent, trajectories_of
 from .uncertainty import contradictions

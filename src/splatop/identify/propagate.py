@@ -12,7 +12,7 @@ from jaxtyping import Array, Float
 from ..equation import Equation
 from ..stepper import Coefficients
 from .followed import Followed
-from .problem import Problem
+from .inverse import Problem
 
 # Error in time over one frame, relative to the change; and the most substeps spent on it.
 _TIME_TOLERANCE = 1e-6

@@ -18,8 +18,8 @@ from ..physics import EmbeddedPhysics
 from ..spectral import BoxFilter
 from ..stepper import INTERVAL, Coefficients, interval_of
 from .followed import Advance, Derived, Followed
+from .inverse import Problem
 from .noise import Spectrum, multiplicity, project
-from .problem import Problem
 
 # What is known of when a step begins, of equations that are the same at all times.
 _ALWAYS: Coefficients = {}

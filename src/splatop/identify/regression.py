@@ -9,7 +9,7 @@ import numpy as np
 from ..errors import SplatopError
 from ..spectral import PassThrough
 from .columns import columns_of
-from .problem import Problem
+from .inverse import Problem
 from .uncertainty import Fit, solve, spread
 
 PAPER_FRAMES = 7

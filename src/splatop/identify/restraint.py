@@ -10,7 +10,7 @@ from collections.abc import Iterator
 import numpy as np
 
 from .followed import Followed
-from .problem import Problem
+from .inverse import Problem
 
 # From this share of the band on modes tell how the spectrum falls off.
 _TAIL = 0.5

@@ -15,7 +15,7 @@ from ..equation import Equation
 from ..errors import SplatopError
 from ..stepper import TIME, Coefficients
 from .columns import Columns, columns_of, driven_jet
-from .problem import Problem
+from .inverse import Problem
 from .propagate import named
 from .reduced import Reduced
 from .regression import PAPER_FRAMES, central_difference

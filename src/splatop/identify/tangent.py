@@ -18,7 +18,7 @@ from jaxtyping import Array, Float
 from ..equation import Equation
 from ..stepper import Coefficients
 from .followed import Followed
-from .problem import Problem
+from .inverse import Problem
 from .propagate import Steps, named
 
 _CG_TOLERANCE = 1e-5

@@ -11,12 +11,12 @@ import equinox as eqx
 import numpy as np
 
 from .followed import Followed
+from .frame_pieces import SHORTEST, cut
+from .inverse import Problem
+from .least_squares import minimise
 from .missing import missing_terms
-from .pieces import SHORTEST, cut
-from .problem import Problem
 from .propagate import Steps
 from .restraint import determined, first_restraint, free_numbers, next_restraint, smoothed, without
-from .search import minimise
 from .tangent import known_columns, predicted
 from .uncertainty import LASTING, SLACK, Fit, beyond_noise, contradictions, spread
 

@@ -11,15 +11,15 @@ from ..errors import SplatopError
 from ..walls import check_conditions
 from .diagnose import Remark, remarks_on
 from .flow import match
-from .harmonics import Harmonics
+from .identified import Identified
+from .in_harmonics import Harmonics
 from .in_space import in_space
+from .inverse import Problem
+from .least_squares import Lost
 from .methods import identified
 from .noise import Spectrum
-from .problem import Problem
 from .propagate import described, steps_for
 from .restraint import first_restraint
-from .result import Identified
-from .search import Lost
 from .trajectory import fit as fit_trajectory
 from .trajectory import noise_weighted
 from .uncertainty import Fit

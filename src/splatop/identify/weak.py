@@ -19,7 +19,7 @@ from ..errors import SplatopError
 from ..signal import held
 from ..stepper import TIME, Coefficients
 from .columns import columns_of
-from .problem import Problem
+from .inverse import Problem
 from .reduced import Reduced
 from .uncertainty import Fit, beyond_noise, solve, spread
 

@@ -6,7 +6,7 @@ import numpy as np
 
 from ..errors import SplatopError
 from .followed import Followed
-from .problem import Problem
+from .inverse import Problem
 from .propagate import Steps
 from .tangent import Tangent, predicted, tangent
 from .uncertainty import solve

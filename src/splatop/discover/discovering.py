@@ -13,15 +13,15 @@ from ..equation import format_expression, parse_partial_equation
 from ..equation.printing import format_equation
 from ..errors import SplatopError
 from ..identify import check_window
-from ..identify.pieces import LONGEST
-from ..identify.problem import NOISY
+from ..identify.frame_pieces import LONGEST
+from ..identify.inverse import NOISY
 from .candidates import Candidate
+from .discovered import Discovered, FoundTerm, number_text
 from .evidence import Choice, choose
 from .gather import Frames, gather, gather_between_walls
 from .moments import accumulate, most_frames
 from .question import Question, ask
 from .refine import Refined, refine, seconds_for_noisy
-from .result import Discovered, FoundTerm, number_text
 from .symmetry import Setting
 from .trust import Verdict, judge
 

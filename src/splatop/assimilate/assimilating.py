@@ -9,6 +9,7 @@ import numpy as np
 
 from ..errors import SplatopError, unknown_name
 from ..threads import one_blas_thread
+from .analyse import SPREADS, analyse
 from .cycle import cycle
 from .dynamics import Dynamics, without_lift
 from .expected import choose_prior, with_steps
@@ -18,7 +19,6 @@ from .observations import Observations, checked
 from .observe import ON_FRAME
 from .prior import fit_smoothness, smooth_prior
 from .resume import Journal
-from .solve import SPREADS, analyse
 from .source import Setting, as_dynamics
 from .state import Analysis
 from .unknowns import COEFFICIENT_FACTOR
