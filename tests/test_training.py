@@ -153,7 +153,7 @@ def test_rates_suit_the_network():
 def test_unknown_presets_name_the_nearest():
     with pytest.raises(SplatopError, match="did you mean 'smoke'"):
         preset("smok")
-    assert set(PRESETS) == {"paper", "fast", "smoke"}
+    assert set(PRESETS) == {"paper", "fast", "long", "smoke"}
     with pytest.raises(AttributeError):
         PRESETS["fast"].rate = 1.0  # type: ignore[misc]
 

@@ -89,7 +89,7 @@ def train(
         str | None,
         typer.Option(help="What a term found for ? must respect, as for `splatop discover`."),
     ] = None,
-    preset: Annotated[str, typer.Option(help="paper, fast or smoke.")] = "fast",
+    preset: Annotated[str, typer.Option(help="paper, fast, long or smoke.")] = "fast",
     model: Annotated[str, typer.Option(help="surrogate, physics, fno, unet or resnet.")] = (
         "surrogate"
     ),
