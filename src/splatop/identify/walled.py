@@ -14,7 +14,7 @@ from .flow import match
 from .identified import Identified
 from .in_harmonics import Harmonics
 from .in_space import in_space
-from .inverse import Problem
+from .inverse import InverseProblem
 from .least_squares import Lost
 from .methods import identified
 from .noise import Spectrum
@@ -103,10 +103,10 @@ def follow(
     return None
 
 
-def _problem(asked: Asked, held: Harmonics) -> Problem:
+def _problem(asked: Asked, held: Harmonics) -> InverseProblem:
     noise = np.zeros_like(held.noise) if held.unresolved else held.noise
     points = int(np.prod(asked.frames.shape[3:]))
-    return Problem(
+    return InverseProblem(
         asked.equation,
         None,
         asked.frames,
