@@ -13,7 +13,7 @@ from splatop.benchmarks import BENCHMARKS
 from splatop.data.reference import initial_state, reference_stepper, trajectory_keys
 from splatop.derivative import gradient, laplacian, partial, value
 from splatop.encoders import LatticeEncoder, UNetEncoder, anchors_for, fit_points, solve_amplitudes
-from splatop.encoders import solve as solve_module
+from splatop.encoders import amplitudes as solve_module
 from splatop.encoders.encoder import normalise
 from splatop.errors import SplatopError
 from splatop.gaussians import BoundedScales, ClippedScales, Gaussians, gaussians_from_raw

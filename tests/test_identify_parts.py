@@ -13,10 +13,10 @@ from splatop.encoders import LatticeEncoder
 from splatop.equation import Advection, Diffusion, Equation, parse_equation
 from splatop.grid import Grid
 from splatop.identify import add_noise, lattice_jets
+from splatop.identify.frame_pieces import cut
+from splatop.identify.frame_pieces import spread as spread_pieces
+from splatop.identify.inverse import pose
 from splatop.identify.noise import measure, project
-from splatop.identify.pieces import cut
-from splatop.identify.pieces import spread as spread_pieces
-from splatop.identify.problem import pose
 from splatop.identify.propagate import named, steps_for
 from splatop.identify.reduced import reduce
 from splatop.identify.regression import central_difference

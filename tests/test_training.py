@@ -281,7 +281,7 @@ def test_many_amplitudes_have_the_loss_and_gradient_of_few(monkeypatch):
     direct, slopes = loss_and_slopes()
     for module in ("unet", "solve"):
         monkeypatch.setattr(f"splatop.encoders.{module}.LARGEST_DIRECT_SOLVE", 0)
-    monkeypatch.setattr("splatop.encoders.solve.CG_ITERATIONS", 300)
+    monkeypatch.setattr("splatop.encoders.amplitudes.CG_ITERATIONS", 300)
     iterative, others = loss_and_slopes()
     # The solve stops at a residual of 1e-5, which the gradient feels to first order.
     assert iterative == pytest.approx(direct, rel=1e-6)

@@ -162,7 +162,7 @@ class Observations:
     ) -> "Observations":
         """From a CSV, Parquet or NetCDF file, a pandas table, or an xarray data set; `columns` says
         what they are called there, `time_unit` what moments are counted in."""
-        from .reading import read_observations
+        from .observation_files import read_observations
 
         return read_observations(source, fields=fields, columns=columns, time_unit=time_unit)
 

@@ -19,7 +19,7 @@ from .minimise import Forward
 from .observations import Observations
 from .observe import look
 from .prior import draw, measure
-from .source import Setting, as_dynamics
+from .source import EquationSetting, as_dynamics
 from .unknowns import Prior
 from .window import unknowns_of
 
@@ -87,7 +87,7 @@ def place(
         raise SplatopError(
             f"expected noise above 0, got {noise:g}" + ("" if sigma is None else f" and {sigma:g}")
         )
-    setting = Setting(coefficients, lengths, points, dt, origin, boundary, sampling, shape)
+    setting = EquationSetting(coefficients, lengths, points, dt, origin, boundary, sampling, shape)
     dynamics = as_dynamics(model, setting)
     known = choose_prior_without_reports(prior, dynamics, length)
     dynamics = with_steps(dynamics, known, ())
@@ -223,7 +223,7 @@ def _candidates(given: Any, dynamics: Dynamics) -> np.ndarray:
 
 def _places(source: Any) -> np.ndarray:
     """The places of a table, whatever else is in it."""
-    from .reading import read_places
+    from .observation_files import read_places
 
     return read_places(source)
 

@@ -7,7 +7,7 @@ import typer
 
 from ..errors import SplatopError
 from .app import JsonOption, app, console, print_json
-from .coarse import CoarseOption, factor_of, proposals, typical, within_budget
+from .coarse_options import CoarseOption, factor_of, proposals, typical, within_budget
 from .compiled import keeps_compiled
 from .progress import TrainingProgress
 from .reading import Reading, arguments, moments, open_for, reads_a_file

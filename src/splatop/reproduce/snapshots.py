@@ -14,8 +14,8 @@ from ..derivative import gradient
 from ..errors import SplatopError
 from ..report.isosurface import LEVEL, NEGATIVE, POSITIVE, isosurface
 from ..spectral import differentiate
-from .frames import RolloutFrames
 from .plots import styled
+from .rollout_frames import RolloutFrames
 from .style import FIELD_MAP, ORDER
 
 _LIGHT = np.array([0.35, -0.55, 0.76])

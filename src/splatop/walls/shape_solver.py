@@ -20,8 +20,8 @@ from ..spaces import ShapeSpace
 from ..stepper import TIME, later
 from .converged import converged_frames
 from .galerkin import Galerkin
-from .on_shape import shape_anchors
 from .resolution import wall_space
+from .shape_resolution import shape_anchors
 
 # Anchors across the shape, where nobody says.
 ANCHORS = 28
