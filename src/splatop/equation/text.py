@@ -22,8 +22,7 @@ Statement = tuple[Token, list[Token]]  # the field, and the tokens of its right-
 _LEFT_HAND_SIDE = "expected a left-hand side dt(field) = ...: say which field the equation is for"
 _SECOND_ORDER = (
     "expected an equation of first order in time: name the rate and write two, such as "
-    "dt(u) = v; dt(v) = c2*lap(u), with data that have the rate v as a field (where they do not, "
-    "differences of u between frames, np.gradient(u, dt, axis=0), are one)"
+    "dt(u) = v; dt(v) = c2*lap(u); for data without a rate, --fields u,v=dt(u) makes one"
 )
 
 
