@@ -8,7 +8,7 @@ from splatop import Observations, SplatopError, assimilate, place, reconstruct
 from splatop.assimilate.observe import look, make_taps, time_weights
 from splatop.assimilate.place import _greedy
 from splatop.assimilate.prior import _profile
-from splatop.assimilate.source import Setting, as_dynamics
+from splatop.assimilate.source import EquationSetting, as_dynamics
 from splatop.assimilate.unknowns import Prior
 
 LENGTH, V, D, POINTS, DT = 2.0, 0.3, 0.01, 16, 0.25
@@ -130,7 +130,7 @@ def test_the_likeliest_strength_of_a_prior_is_the_one_that_was_drawn_from(known)
 
 def test_reports_between_frames_and_means_over_footprints_are_seen_exactly():
     rng = np.random.default_rng(0)
-    dynamics = as_dynamics(TRANSPORT, Setting({"v": V, "D": D}, LENGTH, POINTS, DT))
+    dynamics = as_dynamics(TRANSPORT, EquationSetting({"v": V, "D": D}, LENGTH, POINTS, DT))
     width = 0.4
     x = rng.uniform(0, LENGTH, 20)
     obs = Observations(np.zeros(20), x, "u", x, spans=np.full((20, 1, 1), width))
@@ -307,7 +307,7 @@ def test_random_beginnings_scatter_as_the_posterior_of_the_first_frame():
 
     rng = np.random.default_rng(2)
     obs, _ = reports(rng, n=8, frames=0)
-    space = as_dynamics(TRANSPORT, Setting({"v": V, "D": D}, LENGTH, POINTS, DT)).space
+    space = as_dynamics(TRANSPORT, EquationSetting({"v": V, "D": D}, LENGTH, POINTS, DT)).space
     sigma = np.full(8, 0.05)
     drawn = np.stack([first_guess(obs, prior(), space, sigma, seed=i)[0] for i in range(2000)])
     mean, covariance = posterior(obs, 0.05)
@@ -335,7 +335,7 @@ def test_states_that_a_chaotic_equation_ends_in_are_expected_where_they_are_as_l
     from splatop.assimilate.prior import draw, fit_smoothness, functions_at
 
     length = 60.0
-    box = Setting({}, length, 64, 0.2)
+    box = EquationSetting({}, length, 64, 0.2)
     dynamics = as_dynamics("dt(u) = -u*dx(u) - d2x(u) - d4x(u)", box)
     dynamics = with_steps(dynamics, None, ())
     late = _climate(dynamics, None)

@@ -503,6 +503,8 @@ BAD = [
     ("dt(u) = lap(u))", 2, 15, "nothing is open"),
     ("dt(u) = sin(", 2, 13, "end of the equation"),
     ("lap(u)", 2, 1, "left-hand side"),
+    ("d2t(u) = lap(u)", 2, 1, "name the rate"),
+    ("dt(u) = u; dt(dt(v)) = lap(v)", 2, 12, "name the rate"),
     ("u = lap(u)", 2, 1, "left-hand side"),
     ("", 2, 1, "left-hand side"),
     (";", 2, 1, "left-hand side"),

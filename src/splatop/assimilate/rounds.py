@@ -56,7 +56,7 @@ def settle(window: Window, options: Options, start: np.ndarray | None = None) ->
 
     sigma = observations.sigma_or(missing)
     starts = window.starts(sigma) if start is None else [start]
-    grows = window.grow and not window.dynamics.linear
+    grows = window.grow and not window.linear
     lengths = growing(window.steps) if grows else [window.steps]
     for turn in range(_ROUNDS):
         sigma = observations.sigma_or(missing)
@@ -66,7 +66,7 @@ def settle(window: Window, options: Options, start: np.ndarray | None = None) ->
             forward,
             programs,
             starts,
-            linear=window.dynamics.linear and not window.unknown,
+            linear=window.linear,
             most_steps=options.most_steps,
             report=options.report,
             once=once,

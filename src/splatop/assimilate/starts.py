@@ -22,7 +22,8 @@ _MOST = 16
 def beginnings(
     first: Observations, sigma: np.ndarray, prior: Prior, unknowns: Unknowns
 ) -> list[np.ndarray]:
-    """What the first frame's reports tell alone, then random states that agree with them."""
+    """What the first frame's reports tell alone, with coefficients where they are expected; then
+    random states that agree with these reports, with random coefficients."""
     if len(first) < _ENOUGH:
         return [np.zeros(unknowns.size, np.float32)]
     found = []
@@ -30,6 +31,9 @@ def beginnings(
         x = np.zeros(unknowns.size, np.float32)
         guess = first_guess(first, prior, unknowns.space, sigma, seed=seed)
         x[: unknowns.numbers_count] = guess.ravel()[np.asarray(unknowns.index)]
+        if seed is not None:
+            drawn = np.random.default_rng(seed).normal(size=len(unknowns.names))
+            x[unknowns.numbers_count : unknowns.known_count] = drawn
         found.append(x)
     return found
 

@@ -90,10 +90,15 @@ class Window:
         at = self.dynamics.clock(self.begin)
         return unknowns_of(self.dynamics, self.prior, self.unknown, errors=errors, at=at)
 
+    @property
+    def linear(self) -> bool:
+        """Whether what sensors see is a linear function of all that is looked for."""
+        return self.dynamics.linear and not self.unknown
+
     def starts(self, sigma: np.ndarray) -> list[np.ndarray]:
         """Where the minimiser begins, the likeliest first."""
         unknowns = self.unknowns
-        if not self.grow or self.dynamics.linear:
+        if not self.grow or self.linear:
             return [np.zeros(unknowns.size, np.float32)]
         first = self.observations.times <= self.begin + ON_FRAME * self.dynamics.dt
         held = without_lift(self.observations.take(first), self.dynamics)

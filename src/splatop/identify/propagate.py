@@ -12,7 +12,7 @@ from jaxtyping import Array, Float
 from ..equation import Equation
 from ..stepper import Coefficients
 from .followed import Followed
-from .problem import Problem
+from .inverse import InverseProblem
 
 # Error in time over one frame, relative to the change; and the most substeps spent on it.
 _TIME_TOLERANCE = 1e-6
@@ -30,7 +30,7 @@ class Steps(NamedTuple):
 
 
 def steps_for(
-    problem: Problem, reduced: Followed, x: np.ndarray, *, most: int = MOST_SUBSTEPS
+    problem: InverseProblem, reduced: Followed, x: np.ndarray, *, most: int = MOST_SUBSTEPS
 ) -> Steps | None:
     """Enough substeps that their error does not count beside that of the data.
 
@@ -84,7 +84,7 @@ def _one_frame(
     return jax.vmap(advance)(jnp.asarray(states), when)
 
 
-def described(problem: Problem, x: np.ndarray) -> str:
+def described(problem: InverseProblem, x: np.ndarray) -> str:
     """The values at which something happened, for messages."""
     return ", ".join(
         f"{name} = {value:.3g}" if math.isfinite(value) else f"{name} not finite"
