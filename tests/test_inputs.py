@@ -48,7 +48,7 @@ def test_signals_are_cubic_between_frames():
 
 @pytest.mark.parametrize("more", [[], ["--noise", "1e-6"]])
 def test_some_trajectories_keep_their_inputs(tmp_path, more):
-    save_trajectories(driven(), tmp_path / "heat.h5")
+    save_trajectories(tmp_path / "heat.h5", driven())
     asked = ["--inputs", "f", "--equation", EQUATION, "--trajectories", "1", "--json"]
     done = CliRunner().invoke(app, ["identify", str(tmp_path / "heat.h5"), *asked, *more])
     assert done.exit_code == 0, done.output

@@ -206,7 +206,9 @@ def selected(data: Trajectories, count: int | None, *, noise: tuple[float, int])
         raise SplatopError(
             f"expected 1 to {data.trajectories} trajectories, which {data.source} has, got {count}"
         )
-    chosen = part(data, slice(count), which=f"the first {count} of {data.trajectories} trajectories")
+    chosen = part(
+        data, slice(count), which=f"the first {count} of {data.trajectories} trajectories"
+    )
     if not level:
         return chosen
 
