@@ -1,7 +1,7 @@
 """What sensors reported: a value of one field at one place and time, each with its noise."""
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, fields, replace
+from dataclasses import dataclass, fields
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -95,9 +95,6 @@ class Observations:
         """Those that a mask or an array of indices chooses."""
         values = {f.name: getattr(self, f.name) for f in fields(self)}
         return Observations(**{k: None if v is None else v[chosen] for k, v in values.items()})
-
-    def with_sigma(self, sigma: np.ndarray) -> "Observations":
-        return replace(self, sigma=sigma)
 
     def sigma_or(self, estimate: dict[str, float]) -> np.ndarray:
         """The noise of each report, where it is not known the estimate for its field."""

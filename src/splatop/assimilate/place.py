@@ -16,7 +16,6 @@ from ..threads import one_blas_thread
 from .dynamics import Dynamics
 from .expected import choose_prior_without_reports, with_steps
 from .minimise import Forward
-from .observations import Observations
 from .observe import look
 from .prior import draw, measure
 from .source import EquationSetting, as_dynamics
@@ -237,11 +236,3 @@ def _largest(prior: Prior, dynamics: Dynamics) -> tuple[Prior, float]:
     rest = np.where(std < least, std, 0.0)
     held = Prior(prior.mean, np.where(std >= least, std, 0.0), prior.source)
     return held, float(np.sqrt(np.sum(rest**2) / len(rest)))
-
-
-def as_observations(placement: Placement) -> Observations:
-    """The places as a table, for a file: one row for each sensor, at time 0."""
-    n = len(placement.places)
-    return Observations(
-        np.zeros(n), placement.places, np.full(n, placement.dynamics.fields[0]), np.zeros(n)
-    )

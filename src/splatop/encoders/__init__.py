@@ -1,6 +1,5 @@
 """Encoders: a gridded field to Gaussians."""
 
-from .amplitudes import fit_points as fit_points
 from .amplitudes import modes_of_samples as modes_of_samples
 from .amplitudes import sample_points as sample_points
 from .amplitudes import solve_amplitudes as solve_amplitudes
