@@ -160,3 +160,24 @@ def test_no_two_classes_have_one_name():
     found = [(node, path) for path in files() for node in parsed(path.read_text()).body]
     classes = [(node.name, path) for node, path in found if isinstance(node, ast.ClassDef)]
     assert not twins((name, path) for name, path in classes if not name.startswith("_"))
+
+
+# Rooms that may ask of a domain which of its axes are rings: those that say where fields live, those
+# that read and write what users say of edges, and those that choose a space or a method by it.
+ASKING_FOR_RINGS = {
+    *("domain", "spaces", "equation", "data", "cli"),
+    *("initial", "walls", "solver", "numerics", "tune", "model", "coarse", "training"),
+    *("identify", "discover", "assimilate"),
+}
+
+
+def asks_for_rings(path: Path) -> bool:
+    return any(
+        isinstance(node, ast.Attribute) and node.attr in ("periodic", "all_periodic")
+        for node in ast.walk(parsed(path.read_text()))
+    )
+
+
+def test_what_steps_learns_and_judges_does_not_ask_what_is_periodic():
+    asking = {room(path) for path in files() if asks_for_rings(path)}
+    assert asking == ASKING_FOR_RINGS

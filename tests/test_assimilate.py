@@ -168,6 +168,21 @@ def test_unknown_coefficients_and_noise_are_found_with_the_state():
     assert found.trusted
 
 
+def test_a_velocity_that_is_far_off_at_first_is_found():
+    """From five times the velocity all unknowns together end in a wrong minimum."""
+    rng = np.random.default_rng(6)
+    t, x = np.repeat(np.arange(13) * DT, 12), np.tile(rng.uniform(0, LENGTH, 12), 13)
+    short = np.repeat([0.0, 1.0], [5, 2 * BAND - 4]) * rng.normal(size=2 * BAND + 1)
+    values = functions(x, t) @ short + 0.01 * rng.normal(size=len(x))
+    obs = Observations(t, x, "u", values, sigma=0.01)
+    far = {"v": 5 * V, "D": 2 * D}
+    found = assimilate(obs, TRANSPORT, coefficients=far, unknown=far, spread="none", **BOX)
+    # Coefficients of 15 modes from 156 reports at 1 %: 1e-3 of v, and D by its decay over 3 units.
+    assert found.coefficients["v"] == pytest.approx(V, rel=2e-3)
+    assert found.coefficients["D"] == pytest.approx(D, rel=2e-2)
+    assert found.check.ratio < 1.5
+
+
 def test_a_wrong_equation_is_not_trusted():
     rng = np.random.default_rng(5)
     obs, _ = reports(rng, n=120, sigma=0.01)

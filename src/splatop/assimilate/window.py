@@ -98,7 +98,7 @@ class Window:
     def starts(self, sigma: np.ndarray) -> list[np.ndarray]:
         """Where the minimiser begins, the likeliest first."""
         unknowns = self.unknowns
-        if not self.grow or self.linear:
+        if not self.grow or self.dynamics.linear:
             return [np.zeros(unknowns.size, np.float32)]
         first = self.observations.times <= self.begin + ON_FRAME * self.dynamics.dt
         held = without_lift(self.observations.take(first), self.dynamics)
