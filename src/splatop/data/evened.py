@@ -102,7 +102,7 @@ def turned(mask: np.ndarray, data: Trajectories) -> np.ndarray:
     """A mask in the order of the file, turned round along axes whose coordinates fall."""
     for axis, name in enumerate(SPATIAL[: mask.ndim]):
         along = data.coordinates.get(name)
-        if _is_line(along, mask.shape[axis]) and along[0] > along[-1]:
+        if along is not None and _is_line(along, mask.shape[axis]) and along[0] > along[-1]:
             mask = np.flip(mask, axis)
     return mask
 

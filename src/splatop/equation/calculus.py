@@ -29,19 +29,19 @@ Polynomial = dict[tuple[int, ...], float]  # in the partial derivatives
 
 
 def power(base: Expression, exponent: Exponent) -> Expression:
-    """Natural powers of anything, other powers of what holds no field."""
+    """Whole powers of anything, fractions of what holds no field."""
     check_exponent(exponent)
     if isinstance(exponent, int) and exponent >= 0:
         return base**exponent
-    if uses_fields(base) and not isinstance(exponent, int):
-        raise ExpressionError(
-            "a fractional power of a field is not possible: a root is written sqrt(...)"
-        )
     if is_complex(base):
         if not isinstance(exponent, int):
             raise ExpressionError("expected a real number for a root, got a complex one")
         return power(conjugate(base) * power(abs2(base), -1), -exponent)
     if uses_fields(base):
+        if not isinstance(exponent, int):
+            raise ExpressionError(
+                "a fractional power of a field is not possible: a root is written sqrt(...)"
+            )
         return _over_fields(base) ** -exponent
     constant = constant_value(base)
     if constant == 0:
@@ -63,9 +63,9 @@ def power(base: Expression, exponent: Exponent) -> Expression:
 
 def _over_fields(base: Expression) -> Expression:
     """One over what holds fields; factors without any, as in `2*D*u`, stay outside."""
-    if len(base.monomials) > 1:
+    if len(base.monomials) != 1:
         return apply("recip", base)
-    monomial, number = base.monomials[0]
+    monomial, number = next(iter(base.monomials))
     outside = [(a, e) for a, e in monomial if not uses_fields(Expression.atom(a))]
     inside = [(a, e) for a, e in monomial if uses_fields(Expression.atom(a))]
     factor = power(Expression.product(outside, number), -1)
