@@ -50,7 +50,8 @@ def from_coefficients(
     """
     unknowns = forward.unknowns
     own = slice(unknowns.numbers_count, unknowns.known_count)
-    among = norm.ppf(qmc.Halton(len(unknowns.names), seed=0).random(_MOST))
+    # The first point of the sequence is 0, which no probability is.
+    among = norm.ppf(qmc.Halton(len(unknowns.names), scramble=False).random(_MOST + 1)[1:])
     states = []
     for values in (np.zeros(len(unknowns.names)), *among):
         x = np.zeros(unknowns.size, np.float32)
