@@ -162,8 +162,9 @@ def test_no_two_classes_have_one_name():
     assert not twins((name, path) for name, path in classes if not name.startswith("_"))
 
 
-# Rooms that may ask of a domain which of its axes are rings: those that say where fields live, those
-# that read and write what users say of edges, and those that choose a space or a method by it.
+# Rooms that may ask of a domain which of its axes are rings: those that say where fields live,
+# those that read and write what users say of edges, and those that choose a space or a method by
+# it.
 ASKING_FOR_RINGS = {
     *("domain", "spaces", "equation", "data", "cli"),
     *("initial", "walls", "solver", "numerics", "tune", "model", "coarse", "training"),
