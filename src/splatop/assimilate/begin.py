@@ -11,9 +11,9 @@ from ..domain import AXES, Domain
 from ..equation import Equation, parse_equation
 from ..errors import SplatopError
 from ..identify import identify_trajectories
-from .frames import Frames
 from .observations import Observations
 from .reconstruct import reconstruct
+from .uncertain_frames import Frames
 
 # Reports of one time, and such times, from which fields alone tell where coefficients begin.
 _FEWEST_REPORTS, _FEWEST_TIMES = 8, 5

@@ -11,7 +11,7 @@ from ..data import ArrayTrajectories
 from ..equation import Equation, format_equation, has_unknown, parse_partial_equation
 from ..errors import SplatopError
 from ..points import Points
-from .api import assimilate
+from .assimilating import assimilate
 from .begin import as_trajectories, told_by_fields
 from .check import HIGH
 from .observations import Observations
