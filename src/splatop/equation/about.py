@@ -4,7 +4,7 @@ from collections.abc import Sequence
 
 from ..errors import SplatopError
 from .equation import Equation
-from .expression import Expression, FieldDerivative, Function, Monomial, uses_fields
+from .expression import Expression, FieldDerivative, Function, Group, Monomial, uses_fields
 from .grouping import ExpressionTerm
 from .terms import Advection, Diffusion, Term
 
@@ -57,11 +57,11 @@ def _expression(expression: Expression, offsets: dict[str, float]) -> Expression
 def _product(monomial: Monomial, offsets: dict[str, float]) -> Expression | None:
     result = Expression.number(1)
     for atom, exponent in monomial:
-        if isinstance(atom, Function) and uses_fields(atom.argument):
+        if isinstance(atom, Function | Group) and uses_fields(atom.argument):
             return None
         factor = Expression.product([(atom, exponent)])
         if isinstance(atom, FieldDerivative) and atom.is_value and atom.field in offsets:
-            if not isinstance(exponent, int):
+            if not isinstance(exponent, int) or exponent < 0:
                 return None
             factor = (Expression.atom(atom) + Expression.number(offsets[atom.field])) ** exponent
         result = result * factor
