@@ -54,6 +54,25 @@ class Driven(Trajectories):
     def made_of(self, change: Callable[[Trajectories], Trajectories]) -> Trajectories:
         return Driven(change(self.whole), self.inputs)
 
+    @property
+    def together(self) -> Trajectories:
+        return _Together(self.whole, [*self._own, *self._given])
+
+    def close(self) -> None:
+        self.whole.close()
+
+
+class _Together(Trajectories):
+    """Channels of trajectories in another order."""
+
+    def __init__(self, whole: Trajectories, order: Sequence[int]):
+        self.whole, self._order = whole, list(order)
+        self._like(whole)
+        self.fields = tuple(whole.fields[n] for n in self._order)
+
+    def read(self, trajectory: int, start: int, frames: int) -> np.ndarray:
+        return self.whole.read(trajectory, start, frames)[:, self._order]
+
     def close(self) -> None:
         self.whole.close()
 

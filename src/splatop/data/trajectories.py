@@ -177,6 +177,11 @@ class Trajectories(abc.ABC):
         """The data with a change that is made to all of its channels, those of inputs as well."""
         return change(self)
 
+    @property
+    def together(self) -> "Trajectories":
+        """The same with its inputs as channels behind its fields."""
+        return self
+
     def signals(self, trajectory: int, start: int = 0, frames: int | None = None) -> dict[str, Any]:
         """The inputs of a window over time, by name; data without inputs have none."""
         return {}
