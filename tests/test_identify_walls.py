@@ -100,3 +100,17 @@ def test_noise_of_samples_is_white_in_what_is_compared(layout):
     rows = root @ space._fit(0, along[0])
     for own, basis in zip(rows @ np.swapaxes(rows, 1, 2), space._bases(0), strict=True):
         np.testing.assert_allclose(own[: basis.size, : basis.size], np.eye(basis.size), atol=1e-6)
+
+
+def test_what_is_set_at_an_edge_is_not_identified():
+    """omega was: the frames in the space of a wrong one were no solution of anything."""
+    x, t = np.linspace(0, 1, 17), 0.1 * np.arange(12)
+    u = np.sin(2 * t)[:, None] * (1 - x)
+    data = ArrayTrajectories(
+        u[None, :, None], Grid((17,), (1.0,), layout=("ends",)), dt=0.1, fields=("u",), times=t
+    )
+    text = "x0: u = sin(omega*t); x1: u = 0"
+    data.domain = domain_from_text(text, lengths=(1.0,), fields=("u",))
+    equation = parse_equation("dt(u) = D*lap(u) + A*omega*cos(omega*t)*(1 - x)", dims=1)
+    with pytest.raises(SplatopError, match="value of omega, which 'x0: u = sin.*' sets"):
+        identify_trajectories(equation, None, data, known={"D": 0.1})

@@ -8,7 +8,14 @@ from typer.testing import CliRunner
 
 import splatop
 from splatop.cli.app import app
-from splatop.data import ArrayTrajectories, open_trajectories, save_trajectories
+from splatop.data import (
+    ArrayTrajectories,
+    in_memory,
+    open_trajectories,
+    save_trajectories,
+    split,
+)
+from splatop.data.held import as_trajectories
 from splatop.data.inputs import with_inputs
 from splatop.discover.learn import learn
 from splatop.discover.shares import shares_of_change
@@ -259,3 +266,54 @@ def test_what_is_not_known_may_depend_on_inputs():
     frames = rollout(physics, jnp.asarray(data.window(0, 0, 1)[0]), data.drive(0, 0, 21), steps=20)
     truth = data.window(0, 1, 20)
     assert np.abs(frames - truth).max() < 0.01 * np.ptp(truth)
+
+
+def test_what_is_told_of_data_holds_for_parts_of_them(tmp_path):
+    """Edges, places and times: a model of inputs between walls was one of a periodic box."""
+    x = np.linspace(0, 1, 17)
+    states = np.stack([[np.sin(np.pi * x) * np.exp(-0.1 * n) for n in range(12)]] * 2)
+    np.savez(tmp_path / "data.npz", x=x, u=states[0], f=states[1])
+    told = {"boundary": "x: u = 0", "inputs": ("f",), "dt": 0.1, "t0": 3.0, "axes": "tx"}
+    for data in (
+        open_trajectories(tmp_path / "data.npz", **told),
+        as_trajectories(
+            np.stack(list(states), axis=1),
+            dt=0.1,
+            lengths=1.0,
+            fields=("u", "f"),
+            boundary="x: u = 0",
+            sampling="ends",
+            inputs=("f",),
+            t0=3.0,
+        ),
+    ):
+        training = in_memory(split(data).training)
+        assert training.fields == ("u",)
+        assert training.inputs == ("f",)
+        assert training.domain == data.domain
+        assert training.domain.sides == ("x0", "x1")
+        assert training.grid.layout == ("ends",)
+        assert training.times[0] == 3.0
+        assert training.together.domain == data.domain
+
+
+@pytest.mark.slow
+def test_inputs_between_uneven_frames():
+    times = 0.4 + np.cumsum(np.tile([0.1, 0.15, 0.2], 13))
+    states = np.stack([[forced(t, X, t0=times[0]), heating(t)] for t in times])[None]
+    grid = Grid((32,), (1.0,))
+    data = ArrayTrajectories(
+        states.astype(np.float32), grid, dt=0.1, fields=("u", "f"), times=times
+    )
+    # The length of a step is no coefficient of a frame.
+    assert set(with_inputs(data, ("f",)).moments(np.array([[0, 1], [0, 4]]))) == {"t", "f"}
+    fitted = splatop.fit(
+        data,
+        EQUATION,
+        inputs=("f",),
+        coefficients={"D": D},
+        settings={"model": "physics"},
+        hold_out=0,
+    )
+    # Cubic interpolation over up to 0.2: 3/128 (0.6)^4 of the forcing over the longest interval.
+    assert fitted.evaluate().rl2_mean < 2e-3

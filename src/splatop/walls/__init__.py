@@ -2,6 +2,7 @@
 
 from .conditions import check_conditions as check_conditions
 from .conditions import check_stated as check_stated
+from .conditions import check_told as check_told
 from .galerkin import Galerkin as Galerkin
 from .on_shape import choose_on_shape as choose_on_shape
 from .physics import WallPhysics as WallPhysics

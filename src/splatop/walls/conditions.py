@@ -1,6 +1,6 @@
 """Can an equation bear the conditions that are set at the edges, and does it have all it needs?"""
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 
 from ..domain import AXES, Domain, potential
 from ..equation import Equation
@@ -22,6 +22,19 @@ def check_stated(equation: Equation, domain: Domain) -> None:
     check_potentials(equation, domain)
     _check_stated(equation, domain)
     _check_borne(equation, domain)
+
+
+def check_told(domain: Domain, unknown: Iterable[str]) -> None:
+    """Refuse values at the edges that are to be identified: what frames are in the space of the
+    domain depends on them."""
+    for (side, name), condition in domain.conditions.items():
+        for one in value_names(condition):
+            if one in unknown:
+                raise SplatopError(
+                    f"expected the value of {one}, which '{side}: {condition.text(name)}' sets, "
+                    "got none: give it (--known, --coefficients, coefficients=), or write its "
+                    "number; what is set at an edge is not identified"
+                )
 
 
 def check_conditions(equation: Equation, domain: Domain) -> None:
