@@ -112,5 +112,5 @@ def test_what_is_set_at_an_edge_is_not_identified():
     text = "x0: u = sin(omega*t); x1: u = 0"
     data.domain = domain_from_text(text, lengths=(1.0,), fields=("u",))
     equation = parse_equation("dt(u) = D*lap(u) + A*omega*cos(omega*t)*(1 - x)", dims=1)
-    with pytest.raises(SplatopError, match="value of omega, which 'x0: u = sin.*' sets"):
+    with pytest.raises(SplatopError, match=r"value of omega, which 'x0: u = sin.*' sets"):
         identify_trajectories(equation, None, data, known={"D": 0.1})
