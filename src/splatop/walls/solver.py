@@ -20,6 +20,7 @@ from ..grid import Grid
 from ..initial import harmonic_condition
 from ..spaces import BoxSpace, Sampling
 from ..stepper import TIME, later
+from .conditions import check_solvable
 from .converged import converged_frames
 from .galerkin import Galerkin
 
@@ -46,6 +47,7 @@ def solve_between_walls(
     the tolerance; the frame kept is what fourth order extrapolates from the two. The time of `u0`
     is `t0`.
     """
+    check_solvable(equation, domain, coefficients)
     along = grid.fractions()
     with jax.enable_x64(True):
         scheme = Galerkin(equation, reference_space(domain, equation.fields, grid.points))
