@@ -222,6 +222,19 @@ def test_land_is_not_looked_through(tmp_path):
         data.window(0, 0, 1)
 
 
+def test_land_beside_latitudes_that_fall(tmp_path):
+    lat, lon = np.arange(6.0, -6.0, -1), np.arange(14.0)
+    land = (lat[:, None] > 2) & (lon > 8)
+    u = np.where(land, np.nan, 1.0) * (lat[:, None] + 0.1 * np.arange(T)[:, None, None])
+    coords = {"time": np.arange(T), "lat": lat, "lon": lon}
+    xr.Dataset({"u": (("time", "lat", "lon"), u + 0 * lon)}, coords).to_netcdf(tmp_path / "a.nc")
+    asked = {"axes": "tyx", "mask": "nan", "boundary": "all: free"}
+    with open_trajectories(tmp_path / "a.nc", **asked) as data:
+        assert np.isfinite(data.window(0, 0, T)).all()
+        assert data.grid.places[:, 1].max() == 6
+        assert not ((data.grid.places[:, 1] > 2) & (data.grid.places[:, 0] > 8)).any()
+
+
 def test_data_at_rest_at_their_ends_may_have_walls(tmp_path):
     x = (np.arange(48) + 0.5) / 48
     bump = np.stack([np.exp(-(((x - 0.5) / (0.04 + 0.005 * k)) ** 2)) for k in range(T)])

@@ -5,7 +5,7 @@ import pytest
 
 import splatop
 from splatop import Observations, SplatopError
-from splatop.assimilate.learn import from_sensors
+from splatop.assimilate.from_sensors import from_sensors
 
 LENGTH, V, D = 2.0, 0.3, 0.01
 

@@ -18,9 +18,9 @@ from ..shapes.mesh import SUFFIXES, read_mesh, shape_of_mesh
 from .axes import as_lengths, as_origin
 from .masks import where_finite
 from .obeyed import check_conditions
+from .points_window import all_free, look_for_holes, window_of
 from .sampling import axis_points, rounded, sampling_words
 from .trajectories import Trajectories
-from .window import all_free, look_for_holes, window_of
 
 
 class MaskedTrajectories(Trajectories):

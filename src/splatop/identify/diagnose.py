@@ -5,7 +5,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from .problem import NOISY, Problem
+from .inverse import NOISY, InverseProblem
 from .regression import PAPER_FRAMES
 from .uncertainty import LASTING, SLACK, Fit
 
@@ -27,7 +27,7 @@ class Remark:
     doubt: bool = False
 
 
-def remarks_on(problem: Problem, method: str, fit: Fit) -> list[Remark]:
+def remarks_on(problem: InverseProblem, method: str, fit: Fit) -> list[Remark]:
     return [
         *_about_frames(problem, method),
         *_about_noise(problem, method),
@@ -37,7 +37,7 @@ def remarks_on(problem: Problem, method: str, fit: Fit) -> list[Remark]:
     ]
 
 
-def _about_frames(problem: Problem, method: str) -> list[Remark]:
+def _about_frames(problem: InverseProblem, method: str) -> list[Remark]:
     frames = problem.pieces * problem.length
     found = []
     if method == "paper" and frames < PAPER_FRAMES:
@@ -64,7 +64,7 @@ def _about_frames(problem: Problem, method: str) -> list[Remark]:
     return found
 
 
-def _about_noise(problem: Problem, method: str) -> list[Remark]:
+def _about_noise(problem: InverseProblem, method: str) -> list[Remark]:
     noise = problem.spectrum.relative_noise
     if method in ("paper", "flow") and noise > 10 * NOISY:
         return [
@@ -77,7 +77,7 @@ def _about_noise(problem: Problem, method: str) -> list[Remark]:
     return []
 
 
-def _about_time(problem: Problem) -> list[Remark]:
+def _about_time(problem: InverseProblem) -> list[Remark]:
     """Modes that turn by more than a quarter period per frame: motion may be aliased."""
     axes = tuple(range(3, problem.frames.ndim))
     modes = np.fft.rfftn(problem.frames, axes=axes, norm="forward")
@@ -98,7 +98,7 @@ def _about_time(problem: Problem) -> list[Remark]:
     return []
 
 
-def _about_residual(problem: Problem, fit: Fit) -> list[Remark]:
+def _about_residual(problem: InverseProblem, fit: Fit) -> list[Remark]:
     unexplained = np.sqrt(max(fit.residual**2 - (SLACK * fit.noise) ** 2, 0.0))
     found = []
     if not fit.settled:
@@ -146,7 +146,7 @@ def unresolved_text(share: float) -> str:
     )
 
 
-def _about_coefficients(problem: Problem, fit: Fit) -> list[Remark]:
+def _about_coefficients(problem: InverseProblem, fit: Fit) -> list[Remark]:
     found = [
         Remark(
             f"the frames speak against the known value {name} = {problem.known[name]:.6g} "

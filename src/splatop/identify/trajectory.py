@@ -11,12 +11,12 @@ import equinox as eqx
 import numpy as np
 
 from .followed import Followed
+from .frame_pieces import SHORTEST, cut
+from .inverse import InverseProblem
+from .least_squares import minimise
 from .missing import missing_terms
-from .pieces import SHORTEST, cut
-from .problem import Problem
 from .propagate import Steps
 from .restraint import determined, first_restraint, free_numbers, next_restraint, smoothed, without
-from .search import minimise
 from .tangent import known_columns, predicted
 from .uncertainty import LASTING, SLACK, Fit, beyond_noise, contradictions, spread
 
@@ -29,7 +29,7 @@ _NEARLY = 2.0
 _WORSE = 1.5
 
 
-def fit(problem: Problem, reduced: Followed, start: np.ndarray, steps: Steps) -> Fit:
+def fit(problem: InverseProblem, reduced: Followed, start: np.ndarray, steps: Steps) -> Fit:
     """The coefficients of the trajectories, one for each piece, that come closest to all frames."""
     reduced = replace(noise_weighted(problem, reduced), restraint=without(reduced))
     length = _followed(problem, reduced, start, steps)
@@ -91,7 +91,7 @@ def fit(problem: Problem, reduced: Followed, start: np.ndarray, steps: Steps) ->
     return Fit(x, found, left, expected / change, lasting, least.settled, against, missing)
 
 
-def _alike(problem: Problem, reduced: Followed, residual: np.ndarray) -> tuple[float, float]:
+def _alike(problem: InverseProblem, reduced: Followed, residual: np.ndarray) -> tuple[float, float]:
     """What successive frames of the residual have in common: its energy, and by how many standard
     deviations of white noise that is.
 
@@ -112,7 +112,7 @@ def _alike(problem: Problem, reduced: Followed, residual: np.ndarray) -> tuple[f
     return alike, alike / max(deviation, 1e-300)
 
 
-def _followed(problem: Problem, reduced: Followed, x: np.ndarray, steps: Steps) -> int:
+def _followed(problem: InverseProblem, reduced: Followed, x: np.ndarray, steps: Steps) -> int:
     """How many frames the equation follows the data from a noisy first frame.
 
     Beyond that a search for the first state could end in another minimum. Chaotic trajectories
@@ -127,7 +127,7 @@ def _followed(problem: Problem, reduced: Followed, x: np.ndarray, steps: Steps) 
     return max(SHORTEST, first)
 
 
-def noise_weighted(problem: Problem, reduced: Followed) -> Followed:
+def noise_weighted(problem: InverseProblem, reduced: Followed) -> Followed:
     """Channels weighted by their noise, or by their size where there is none to speak of."""
     noise = np.maximum(problem.spectrum.noise, 1e-7 * problem.spectrum.scale)
     return eqx.tree_at(lambda r: r.weights, reduced, 1 / np.where(noise > 0, noise, 1.0))

@@ -13,12 +13,12 @@ from ..equation import Equation, format_equation, has_unknown, parse_partial_equ
 from ..errors import SplatopError
 from ..identify import identify_trajectories
 from ..points import Points
-from .api import assimilate
+from .assimilating import assimilate
 from .check import HIGH
-from .frames import Frames
 from .observations import Observations
 from .reconstruct import reconstruct
 from .state import Analysis
+from .uncertain_frames import Frames
 
 # Reports of one time, and such times, from which fields alone tell where coefficients begin.
 _FEWEST_REPORTS, _FEWEST_TIMES = 8, 5

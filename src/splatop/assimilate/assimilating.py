@@ -9,6 +9,7 @@ import numpy as np
 
 from ..errors import SplatopError, unknown_name
 from ..threads import one_blas_thread
+from .analyse import SPREADS, analyse
 from .cycle import cycle
 from .dynamics import Dynamics, without_lift
 from .expected import choose_prior, with_steps
@@ -18,8 +19,7 @@ from .observations import Observations, checked
 from .observe import ON_FRAME
 from .prior import fit_smoothness, smooth_prior
 from .resume import Journal
-from .solve import SPREADS, analyse
-from .source import Setting, as_dynamics
+from .source import EquationSetting, as_dynamics
 from .state import Analysis
 from .unknowns import COEFFICIENT_FACTOR
 from .window import Options, Window
@@ -88,7 +88,7 @@ def assimilate(
     if window is not None and window < 1:
         raise SplatopError(f"expected at least one frame in a window, got {window}")
     errors = error_scale(model_error)
-    setting = Setting(coefficients, lengths, points, dt, origin, boundary, sampling, shape)
+    setting = EquationSetting(coefficients, lengths, points, dt, origin, boundary, sampling, shape)
     starts = dict(unknown) if isinstance(unknown, Mapping) else {}
     names = tuple(unknown)
     if starts:

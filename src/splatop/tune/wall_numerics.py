@@ -16,7 +16,7 @@ from ..walls import (
     choose_sizes,
     resolved_frames,
 )
-from .steps import choose_steps
+from .substeps import choose_steps
 from .tuned import TAIL, Tuned
 
 

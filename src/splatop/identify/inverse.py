@@ -24,7 +24,7 @@ Unknown = Iterable[str] | Mapping[str, float] | None
 
 
 @dataclass(frozen=True)
-class Problem:
+class InverseProblem:
     """Frames a time `dt` apart, and what is known of the equation behind them.
 
     `frames` are `(S, L, C, *N)`: S pieces of L successive frames, all of one trajectory, at the
@@ -85,7 +85,7 @@ class Problem:
         """Whether all frames of a piece are equally far apart."""
         return all(is_even(times) for times in self.times)
 
-    def of(self, choose: Callable[[np.ndarray], np.ndarray]) -> "Problem":
+    def of(self, choose: Callable[[np.ndarray], np.ndarray]) -> "InverseProblem":
         """The problem of other pieces, cut from these: `choose` takes `(S, L, ...)`."""
         driving = None if self.driving is None else choose(self.driving)
         return replace(self, frames=choose(self.frames), times=choose(self.times), driving=driving)
@@ -94,10 +94,10 @@ class Problem:
         """When one of the frames is, and what its inputs are."""
         return moment_of(self.equation.inputs, self.times, self.driving, piece, frame)
 
-    def with_band(self, band: tuple[int, ...]) -> "Problem":
+    def with_band(self, band: tuple[int, ...]) -> "InverseProblem":
         return replace(self, spectrum=replace(self.spectrum, band=band))
 
-    def with_tail(self, tail: float) -> "Problem":
+    def with_tail(self, tail: float) -> "InverseProblem":
         """The same frames in a narrower band, which leaves out this share of their amplitude."""
         return replace(self, spectrum=measure(self.frames, tail=tail))
 
@@ -112,7 +112,7 @@ def pose(
     known: Mapping[str, float] | None = None,
     times: np.ndarray | None = None,
     driving: np.ndarray | None = None,
-) -> Problem:
+) -> InverseProblem:
     """The problem, or an error that says what is wrong with it.
 
     `frames` are `(T, C, *N)`, or pieces of them `(S, L, C, *N)`, at the `times` `(T)` or `(S, L)`;
@@ -146,7 +146,7 @@ def pose(
         )
     names, starts = unknown_names(equation, unknown, known or {})
     given = known_values(equation, names, known or {})
-    return Problem(
+    return InverseProblem(
         equation,
         jets,
         frames,
