@@ -6,7 +6,6 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
-from splatop.training.unknown import physics_of
 from typer.testing import CliRunner
 
 import splatop
@@ -36,6 +35,7 @@ from splatop.identify import identify_trajectories
 from splatop.numerics import Numerics, build_physics
 from splatop.signal import Signal
 from splatop.stepper import rollout
+from splatop.training.found_terms import physics_of
 from test_time import DT, OMEGA, TAU, A, D, forced
 
 EQUATION = "dt(u) = D*lap(u) + f"
