@@ -11,7 +11,7 @@ from .diagnose import Remark, remarks_on
 from .flow import match
 from .frame_pieces import SHORTEST, cut
 from .identified import METHODS, Identified
-from .inverse import InverseProblem
+from .inverse import InverseProblem, about_offset
 from .least_squares import Lost
 from .noise import TAIL, measure, project
 from .propagate import MOST_SUBSTEPS, described, steps_for
@@ -36,7 +36,7 @@ _TAILS = (TAIL, 1e-5, 1e-4, 1e-3)
 def by_method(problem: InverseProblem, method: str) -> Identified:
     if method not in ("auto", *METHODS):
         raise unknown_name("method", method, ("auto", *METHODS))
-    problem, remarks = _resolved_pieces(problem)
+    problem, remarks = _resolved_pieces(about_offset(problem))
     if method in _LINEAR_METHODS and problem.nonlinear:
         remarks.append(
             Remark(
@@ -180,20 +180,26 @@ def _resolved_pieces(problem: InverseProblem) -> tuple[InverseProblem, list[Rema
     """The problem without the pieces that the grid does not resolve, if others remain."""
     if not problem.spectrum.unresolved:
         return problem, []
-    shorter = problem.of(lambda pieces: cut(pieces, SHORTEST))
-    pieces = shorter.frames
-    spectra = [measure(piece[None]) for piece in pieces]
     least = _MUCH_LESS * problem.spectrum.unresolved
-    good = [not one.unresolved and one.relative_noise < least for one in spectra]
-    if all(good) or not any(good):
+
+    def good(frames: np.ndarray) -> bool:
+        own = measure(frames[None])
+        return not own.unresolved and own.relative_noise < least
+
+    # A kink in the first state may be gone a frame later: that frame alone is no reason to leave
+    # out its piece, which is often the one that tells most.
+    early = problem.frames[0, : min(SHORTEST, problem.length - _LEAST_FRAMES["trajectory"])]
+    rough = next((n for n, frame in enumerate(early) if good(frame[None])), 0)
+    shorter = problem.of(lambda pieces: cut(pieces[:, rough:], SHORTEST))
+    resolved = [good(piece) for piece in shorter.frames]
+    if not any(resolved) or (all(resolved) and not rough):
         return problem, []
-    kept = shorter.of(lambda pieces: pieces[good])
-    frames = kept.frames
-    return replace(kept, spectrum=measure(frames)), [
+    kept = shorter.of(lambda pieces: pieces[resolved])
+    total = problem.pieces * problem.length
+    return replace(kept, spectrum=measure(kept.frames)), [
         Remark(
-            f"{(len(pieces) - len(frames)) * frames.shape[1]} of "
-            f"{len(pieces) * frames.shape[1]} frames hold scales that the grid does not resolve "
-            "and were left out"
+            f"{total - kept.pieces * kept.length} of {total} frames hold scales that the grid does "
+            "not resolve and were left out"
         )
     ]
 
