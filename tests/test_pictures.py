@@ -1,17 +1,26 @@
 """What pictures show, read back from the figures: fields, surfaces, ellipses, places of sensors."""
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 from matplotlib.collections import EllipseCollection
+from matplotlib.figure import Figure
 
 from splatop.assimilate import Placement
 from splatop.assimilate.source import EquationSetting, as_dynamics
+from splatop.domain import Domain
+from splatop.equation.shape_text import parse_shape
 from splatop.errors import SplatopError
-from splatop.report import sensor_pictures
+from splatop.points import Points
+from splatop.report import isosurface, sensor_pictures
 from splatop.report.isosurface import LEVEL
+from splatop.report.raster import raster
 from splatop.report.sensor_pictures import write_placement_picture
+from splatop.report.term_curves import Curve, Map
 from splatop.reproduce import snapshots
 from splatop.reproduce.encoding import Encoding
+from splatop.reproduce.learned_term import _curves, _map
 from splatop.reproduce.rollout_frames import RolloutFrames
 from splatop.reproduce.schematic import architecture_figure
 from splatop.reproduce.snapshots import isosurface_figure, snapshot_figure
@@ -115,3 +124,42 @@ def test_places_are_drawn_on_what_is_left_of_the_spread(lengths, points, tmp_pat
     np.testing.assert_allclose(values, 0.5)
     with pytest.raises(SplatopError, match=r"expected a picture named \.png"):
         write_placement_picture(found, tmp_path / "places.gif")
+
+
+def test_pixels_show_the_nearest_point_inside_of_the_shape():
+    shape = parse_shape("disk(0.5, 0.5, 0.3)")
+    at = Points.of([[0.3, 0.5], [0.7, 0.5]], lengths=(1.0, 1.0), origin=(0.0, 0.0))
+    pixels = raster(at, replace(Domain.box((1.0, 1.0), periodic=(False, False)), shape=shape))
+    shown = pixels(np.array([1.0, 2.0]), outside=np.nan)
+    x, y = np.broadcast_arrays(*pixels.grid.coordinates())
+    inside = np.hypot(x - 0.5, y - 0.5) < 0.3
+    np.testing.assert_array_equal(np.isfinite(shown), inside)
+    np.testing.assert_array_equal(shown[inside], np.where(x > 0.5, 2.0, 1.0)[inside])
+
+
+def test_surfaces_of_the_page_have_two_colours_and_there_are_none_where_it_diverged():
+    wave = np.broadcast_to(np.cos(X)[:, None, None], (16, 16, 16))
+
+    def surfaces(field):
+        axes = Figure().add_subplot(projection="3d")
+        isosurface._draw(axes, field, LEVEL, (1.0, 1.0, 1.0))
+        return [part.get_facecolor() for part in axes.collections]
+
+    (colours,) = surfaces(wave)
+    red, blue = colours[:, 0] > colours[:, 2], colours[:, 0] < colours[:, 2]
+    assert (red.sum(), blue.sum()) == (len(colours) / 2,) * 2  # the wave is its own negative, moved
+    assert surfaces(np.full_like(wave, np.nan)) == []
+
+
+def test_a_learned_term_is_drawn_over_the_range_of_its_data():
+    x = np.linspace(-2, 2, 9)
+    one = Curve("u", x, np.stack([x**2]), -1.0, 1.0)
+    (ax,) = _curves([one], ("in dt(u)",)).axes
+    np.testing.assert_array_equal(ax.lines[0].get_ydata(), x**2)
+    shaded = [(patch.get_x(), patch.get_x() + patch.get_width()) for patch in ax.patches]
+    np.testing.assert_allclose(shaded, [(-2, -1), (1, 2)])
+    values = np.add.outer(x, 10 * x)[None]
+    figure = _map(Map(("u", "v"), x, x, values, np.zeros((9, 9), bool)), ("in dt(u)",))
+    drawn, empty = figure.axes[0].collections
+    np.testing.assert_array_equal(drawn.get_array(), values[0].T)  # v upwards
+    assert empty.get_array().mask.all()
