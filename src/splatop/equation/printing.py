@@ -236,6 +236,8 @@ class _Latex(_Style):
     def power(self, atom: Atom, exponent: Exponent) -> str:
         if isinstance(atom, Function) and atom.name == "rsqrt":
             return self.raised(self.brackets(self.sum(atom.argument)), Fraction(-exponent, 2))
+        if isinstance(atom, Function) and atom.name == "recip":
+            return self.raised(self.brackets(self.sum(atom.argument)), -exponent)
         text = self.atom(atom)
         if isinstance(atom, FieldDerivative) and not atom.is_value and exponent != 1:
             text = self.brackets(text)

@@ -345,8 +345,17 @@ def _check_fields(
     given = {*names, *(name + part for name in complex_fields for part in (RE, IM))}
     missing = [name for name in fields if name not in given]
     if missing:
-        raise source.error(
+        others = [name for name in fields if name in given]
+        message = (
             f"expected an equation for each field of the data ({', '.join(fields)}), "
-            f"got none for {', '.join(missing)}: add '; dt({missing[0]}) = ...'",
+            f"got none for {', '.join(missing)}: add '; dt({missing[0]}) = ...'"
+        )
+        if others:
+            message += (
+                f", or take them as known (--fields {','.join(others)} --inputs "
+                f"{','.join(missing)}), or leave them out (--fields {','.join(others)})"
+            )
+        raise source.error(
+            message,
             len(source.text.rstrip()),
         )

@@ -116,7 +116,16 @@ def _about_residual(problem: InverseProblem, fit: Fit) -> list[Remark]:
                 doubt=True,
             )
         )
-    if fit.lasting > LASTING and unexplained <= _UNEXPLAINED:
+    rounded = problem.spectrum.relative_noise < problem.precision
+    if fit.lasting > LASTING and unexplained <= _UNEXPLAINED and rounded:
+        found.append(
+            Remark(
+                "the fields are so small beside their means that rounding is the noise, and lasts "
+                "from frame to frame: take the means off, in the data and in the equation",
+                doubt=True,
+            )
+        )
+    elif fit.lasting > LASTING and unexplained <= _UNEXPLAINED:
         found.append(
             Remark(
                 "what the equation leaves is no noise: it lasts from frame to frame "

@@ -11,12 +11,16 @@ from jaxtyping import Array
 
 from ..data.times import is_even, unknown_time
 from ..equation import Equation
+from ..equation.about import about
+from ..equation.expansion import split_linear
 from ..errors import SplatopError, check_finite, unknown_name
 from ..grid import Grid
 from ..jets import JetProvider
 from .followed import moment_of
 from .noise import Spectrum, measure
 
+# Offsets from this many deviations of a field on are taken off it.
+_LARGE_OFFSET = 10.0
 # Above this relative noise, frames are not compared with one another.
 NOISY = 1e-4
 
@@ -158,6 +162,33 @@ def pose(
         starts=starts,
         spectrum=measure(frames),
         precision=float(precision),
+    )
+
+
+def about_offset(problem: InverseProblem) -> InverseProblem:
+    """The same question about what is left of fields that are small beside their own means.
+
+    Where products transport or diffuse such a field, the equation is stiff about its mean; and
+    rounding counts for more beside a small signal.
+    """
+    frames = problem.frames
+    axes = tuple(i for i in range(frames.ndim) if i != 2)
+    means, sizes = frames.mean(axis=axes), frames.std(axis=axes)
+    large = np.abs(means) > _LARGE_OFFSET * sizes
+    # Two digits, so that trajectories share compiled code.
+    offsets = [float(f"{mean:.1e}") for mean in np.where(large & (sizes > 0), means, 0.0)]
+    equation = about(problem.equation, offsets) if any(offsets) else None
+    dims = frames.ndim - 3
+    if equation is None or len(split_linear(equation, dims)[0]) == len(
+        split_linear(problem.equation, dims)[0]
+    ):
+        return problem
+    coarser = float(np.max(np.abs(offsets) / np.where(sizes > 0, sizes, 1.0)))
+    return replace(
+        problem,
+        equation=equation,
+        frames=frames - np.reshape(offsets, (-1, *(1,) * dims)),
+        precision=problem.precision * coarser,
     )
 
 
