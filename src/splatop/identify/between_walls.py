@@ -92,6 +92,8 @@ def identify_between_walls(
                     )
                 held = Harmonics(equation, trajectories, frames, times, given, signals)
         rows = _Rows(held, trajectories.dt)
+        if method == "auto" and held.unresolved:
+            method = "weak"  # what cannot be resolved is not heard there; frame to frame all counts
         if method != "weak":
             asked = Asked(
                 equation, dict(unknown), dict(known), frames, times, trajectories.dt, precision
