@@ -264,3 +264,11 @@ def test_names_that_do_not_fit_are_told_how_to_be_given():
     wide = pd.DataFrame({"Time (s)": [0, 1], "TC1": [1.0, 2], "TC2": [1.0, 2], "TC3": [1.0, 2]})
     with pytest.raises(SplatopError, match=r"table.melt\('Time \(s\)'"):
         Observations.read(wide, fields=("T",))
+
+
+@pytest.mark.slow
+def test_times_in_another_unit_are_suspected_where_windows_are_empty():
+    t, x = np.repeat(360.0 * np.arange(6), 10), np.tile(np.linspace(0, 0.9, 10), 6)
+    held = Observations(t, x, "u", np.sin(2 * np.pi * (x - t / 7200)), sigma=0.01)
+    with pytest.raises(SplatopError, match=r"none between .* unit of time, .* dt = 0.1 apart"):
+        assimilate(held, "dt(u) = -v*dx(u)", coefficients={"v": 0.5}, lengths=1.0, points=8, dt=0.1)
