@@ -28,7 +28,7 @@ class LearnedTerm(Term):
     are those combinations of values, gradients and Laplacians of all fields that do not change when
     the axes turn. A `conservative` term is the divergence of a learned flux, so the mean of a field
     stays what it is; an invariant flux is along the gradients. It knows no grid: whatever jets
-    provide, it takes.
+    provide, it takes. The `inputs` that it sees are channels of the jet behind the `fields`.
     """
 
     network: eqx.nn.MLP
@@ -46,6 +46,11 @@ class LearnedTerm(Term):
     name: str = eqx.field(static=True, default="learned")
     coefficient: str | None = eqx.field(static=True, default=None)
     degree: float = eqx.field(static=True, default=3.0)
+    inputs: tuple[str, ...] = eqx.field(static=True, default=())
+
+    @property
+    def reads(self) -> tuple[str, ...]:
+        return self.inputs
 
     def derivatives(self, dims: int) -> frozenset[Derivative]:
         if self.invariant:
@@ -63,7 +68,8 @@ class LearnedTerm(Term):
 
     def features(self, jet: Jet) -> Float[Array, "F *N"]:
         """The arguments at each point, as they are."""
-        return features(jet, self.fields, self.arguments, invariant=self.invariant)
+        channels = (*self.fields, *self.inputs)
+        return features(jet, channels, self.arguments, invariant=self.invariant)
 
     def __check_init__(self):
         for name in self.targets:
@@ -138,7 +144,7 @@ class LearnedTerm(Term):
             flux = fluxes(outputs, len(self.targets), slopes)
             outputs = divergence(flux, jet.lengths)
         places = np.array([self.fields.index(name) for name in self.targets])
-        return jnp.zeros_like(jet.state).at[places].set(outputs)
+        return jnp.zeros_like(jet.state[: len(self.fields)]).at[places].set(outputs)
 
 
 def pairs(count: int) -> tuple[np.ndarray, np.ndarray]:

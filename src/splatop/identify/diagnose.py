@@ -162,8 +162,8 @@ def _about_residual(problem: InverseProblem, fit: Fit) -> list[Remark]:
 def unresolved_text(share: float) -> str:
     return (
         f"the grid does not resolve the data: {share:.2g} of the field lies in its smallest "
-        "scales, and is no white noise (a front thinner than a cell?): take frames from a finer "
-        "grid, or from other times"
+        "scales, and is no white noise (a front thinner than a cell? values that are rounded, as "
+        "those of an image?): take frames from a finer grid, or from other times (--start)"
     )
 
 
