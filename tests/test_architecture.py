@@ -140,3 +140,45 @@ def test_an_import_inside_a_function_is_told_from_one_at_once(tmp_path, monkeypa
     assert imported_at_once(path) == set()
     path.write_text("from .report import x")
     assert imported_at_once(path) == {"report"}
+
+
+def twins(named):
+    """The names that stand in several files, with these."""
+    places: dict[str, list[str]] = {}
+    for name, path in named:
+        places.setdefault(name, []).append(str(path.relative_to(PACKAGE)))
+    return {name: found for name, found in places.items() if len(found) > 1}
+
+
+def test_no_two_modules_have_one_name():
+    # A command may be called what it runs: `cli/train.py` runs `training/train.py`.
+    own = [p for p in files() if p.name != "__init__.py" and room(p) not in ("cli", "bench")]
+    assert not twins((path.stem, path) for path in own)
+
+
+def test_no_two_classes_have_one_name():
+    found = [(node, path) for path in files() for node in parsed(path.read_text()).body]
+    classes = [(node.name, path) for node, path in found if isinstance(node, ast.ClassDef)]
+    assert not twins((name, path) for name, path in classes if not name.startswith("_"))
+
+
+# Rooms that may ask of a domain which of its axes are rings: those that say where fields live,
+# those that read and write what users say of edges, and those that choose a space or a method by
+# it.
+ASKING_FOR_RINGS = {
+    *("domain", "spaces", "equation", "data", "cli"),
+    *("initial", "walls", "solver", "numerics", "tune", "model", "coarse", "training"),
+    *("identify", "discover", "assimilate"),
+}
+
+
+def asks_for_rings(path: Path) -> bool:
+    return any(
+        isinstance(node, ast.Attribute) and node.attr in ("periodic", "all_periodic")
+        for node in ast.walk(parsed(path.read_text()))
+    )
+
+
+def test_what_steps_learns_and_judges_does_not_ask_what_is_periodic():
+    asking = {room(path) for path in files() if asks_for_rings(path)}
+    assert asking == ASKING_FOR_RINGS

@@ -21,6 +21,8 @@ from splatop.data import (
     save_trajectories,
     summarize,
 )
+from splatop.data.axes import uneven_gaps
+from splatop.data.times import frame_times, is_even
 from splatop.errors import SplatopError
 from test_data_files import DT, coordinates, states, write_well
 
@@ -75,6 +77,18 @@ def test_time_axis_of_another_length(tmp_path):
     write_well(tmp_path / "w.h5", array, grid, times=[0.0, 0.1, 0.2, 0.3])
     with pytest.raises(SplatopError, match=r"expected 5 values in dimensions/time"):
         open_trajectories(tmp_path / "w.h5")
+
+
+def test_coordinates_of_few_decimals_are_even():
+    rng = np.random.default_rng(0)
+    for step, decimals in ((0.0625, 3), (0.1234567, 2), (1 / 3, 2), (86.4, 0)):
+        even = 5 * rng.normal() + step * np.arange(101)
+        assert not uneven_gaps(np.round(even, decimals)).any()
+        assert uneven_gaps(even + 0.04 * step * rng.uniform(-1, 1, 101)).any()
+        assert uneven_gaps(np.round(np.delete(even, 40), decimals)).any()
+    dt, times = frame_times(np.round(0.1234567 * np.arange(101), 2), source="a file")
+    assert abs(dt / 0.1234567 - 1) < 1e-4  # the ends alone: 3e-4
+    assert is_even(times)
 
 
 def test_uneven_grid(well):

@@ -32,6 +32,18 @@ def blocks(page: str) -> list[str]:
     ]
 
 
+def test_files_that_pages_name_are_there():
+    pages = [ROOT / "README.md", ROOT / "CONTRIBUTING.md", *DOCS.rglob("*.md")]
+    named = re.compile(r"\b(?:src|tests|tools|examples)/[\w/.-]+\.py\b")
+    missing = {
+        f"{page.name}: {path}"
+        for page in pages
+        for path in named.findall(page.read_text())
+        if not (ROOT / path).exists()
+    }
+    assert not missing
+
+
 @pytest.mark.parametrize("name", EXECUTED)
 def test_python_of_a_page_runs(name, capsys):
     code = blocks((DOCS / name).read_text())

@@ -14,10 +14,11 @@ import xarray as xr
 
 from splatop.data import (
     ArrayTrajectories,
+    frames_at,
     in_memory,
     open_trajectories,
     part,
-    roughest_frames,
+    roughest_pairs,
     save_trajectories,
     spectrum,
     split,
@@ -432,7 +433,9 @@ def test_roughness_does_not_wrap_around():
     bounded = {"domain": domain_from_text("x: free", lengths=(1.0,), fields=("u",))}
     for options, rough in (({}, 0), (bounded, 1)):
         data = ArrayTrajectories(frames, Grid((32,), (1.0,)), dt=1.0, fields=("u",), **options)
-        np.testing.assert_allclose(roughest_frames(data, 1)[0], frames[0, rough], rtol=1e-6)
+        np.testing.assert_allclose(
+            frames_at(data, roughest_pairs(data, 1))[0], frames[0, rough], rtol=1e-6
+        )
 
 
 @pytest.mark.parametrize("layout", ["ends", "cells"])

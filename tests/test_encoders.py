@@ -11,9 +11,9 @@ import pytest
 from oracles import WidthsAround, random_field, random_gaussians, random_raw, relative, wave
 from splatop.benchmarks import BENCHMARKS
 from splatop.data.reference import initial_state, reference_stepper, trajectory_keys
-from splatop.derivative import gradient, laplacian, partial, value
-from splatop.encoders import LatticeEncoder, UNetEncoder, anchors_for, fit_points, solve_amplitudes
-from splatop.encoders import solve as solve_module
+from splatop.derivative import gradient, laplacian, value
+from splatop.encoders import LatticeEncoder, UNetEncoder, anchors_for, solve_amplitudes
+from splatop.encoders import amplitudes as solve_module
 from splatop.encoders.encoder import normalise
 from splatop.errors import SplatopError
 from splatop.gaussians import BoundedScales, ClippedScales, Gaussians, gaussians_from_raw
@@ -242,54 +242,6 @@ def test_solving_needs_points_without_a_lattice():
     free = Gaussians(g.center, g.rotation, g.scale, g.amplitude, g.offset)
     with pytest.raises(SplatopError, match="expected `points`"):
         solve_amplitudes(free, jnp.ones((1, 16, 16)))
-
-
-@pytest.mark.slow
-@pytest.mark.usefixtures("x64")
-def test_scattered_points_in_a_rectangular_box():
-    lengths, rng = (1.0, 2.5), np.random.default_rng(0)
-
-    def field(x, d=None):
-        angle = 2 * np.pi * (2 * x[:, 0] / 1.0 - 1 * x[:, 1] / 2.5)
-        return np.sin(angle) + 3 if d is None else 2 * np.pi * 2 * np.cos(angle)
-
-    points = rng.uniform(-1, 2, size=(900, 2)) * lengths  # outside points are periodic ones
-    fitted = fit_points(
-        jnp.asarray(points),
-        jnp.asarray(field(points)[:, None]),
-        lengths=lengths,
-        anchors=(12, 12),
-        ridge=1e-10,
-    )
-    elsewhere = rng.uniform(0, 1, size=(50, 2)) * lengths
-    found = DenseRenderer().at(fitted, [value(2), partial(1, 0)], jnp.asarray(elsewhere), lengths)
-    # The lattice carries mode 2 of 12 to exp(-2π² (1 - 4/12)) = 2e-6 and its slope to 1e-5;
-    # the ridge and uneven points cost a digit.
-    assert relative(found[value(2)][0], field(elsewhere)) < 1e-4
-    assert relative(found[partial(1, 0)][0], field(elsewhere, "dx")) < 1e-3
-
-
-@pytest.mark.slow
-def test_fewer_points_than_primitives_still_fit():
-    rng = np.random.default_rng(1)
-    points, values = rng.uniform(size=(30, 2)), rng.normal(size=(30, 2))
-    fitted = fit_points(
-        jnp.asarray(points), jnp.asarray(values), lengths=(1.0, 1.0), anchors=(10, 10)
-    )
-    found = DenseRenderer().at(fitted, [value(2)], jnp.asarray(points), (1.0, 1.0))[value(2)]
-    assert np.isfinite(fitted.amplitude).all()
-    assert relative(found, values.T) < 1e-2
-
-
-def test_points_that_do_not_fit_together_are_refused():
-    points, values = jnp.ones((5, 2)), jnp.ones((5, 1))
-    settings = {"lengths": (1.0, 1.0), "anchors": (8, 8)}
-    with pytest.raises(SplatopError, match=r"expected points \(Q, d\)"):
-        fit_points(jnp.ones((5, 3)), values, **settings)
-    with pytest.raises(SplatopError, match=r"expected values of shape \(5, C\)"):
-        fit_points(points, jnp.ones((4, 1)), **settings)
-    with pytest.raises(SplatopError, match="expected finite values in values"):
-        fit_points(points, values.at[2, 0].set(jnp.nan), **settings)
 
 
 # --- the learned encoder

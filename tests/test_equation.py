@@ -14,7 +14,9 @@ from splatop.equation import (
     Equation,
     Reaction,
     SelfAdvection,
+    parse_equation,
 )
+from splatop.equation.about import about
 from splatop.errors import SplatopError
 from splatop.grid import Grid
 from splatop.jets import SpectralJets
@@ -196,3 +198,17 @@ def test_self_advection_needs_a_velocity():
     grid = GRIDS[1]
     with pytest.raises(SplatopError, match="one velocity component per axis"):
         tendency(Equation((SelfAdvection(),)), jnp.asarray(scalar(grid)), grid, {"c": 1.0})
+
+
+def test_an_equation_about_a_constant_state_is_the_same_equation():
+    grid = Grid((32,), (2.0,))
+    u = 0.2 * np.concatenate([wave(grid, (2,)), wave(grid, (3,))])
+    text = "dt(u) = -c*u*dx(u)*w + D*d2x(u^2); dt(w) = a*u^3 - w*dx(w) + k*sin(pi*x)*w"
+    equation = parse_equation(text, dims=1)
+    values = {"c": 0.3, "D": 0.2, "a": 1.1, "k": 0.7}
+    offsets = np.array([3.0, -2.0])
+    moved = about(equation, offsets.tolist())
+    assert moved is not None
+    expected = tendency(equation, jnp.asarray(u + offsets[:, None]), grid, values)
+    assert relative(tendency(moved, jnp.asarray(u), grid, values), expected) < 1e-12
+    assert about(parse_equation("dt(u) = sin(u)", dims=1), [1.0]) is None

@@ -26,13 +26,13 @@ from splatop.evaluate import (
     save_metrics,
 )
 from splatop.evaluate.ablations import Ablation, OperatorAlone, ablate
+from splatop.evaluate.metrics_tables import rollout_row, rollout_table
 from splatop.evaluate.published import (
     published_identification,
     published_local_rendering,
     published_representation,
     published_rollout,
 )
-from splatop.evaluate.tables import rollout_row, rollout_table
 from splatop.grid import Grid
 from splatop.model import Model, ModelSpec, build_model, save_model
 from splatop.numerics import Numerics

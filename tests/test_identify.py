@@ -12,7 +12,7 @@ from splatop.encoders import UNetEncoder
 from splatop.equation import Advection, Diffusion, Equation, parse_equation
 from splatop.grid import Grid
 from splatop.identify import add_noise, identify, identify_trajectories, lattice_jets
-from splatop.identify.problem import pose
+from splatop.identify.inverse import pose
 from splatop.identify.reduced import reduce
 from splatop.identify.weak import integrate
 from splatop.jets import SpectralJets, SplatJets

@@ -12,11 +12,11 @@ from splatop.derivative import gradient, laplacian
 from splatop.encoders import LatticeEncoder
 from splatop.equation import Advection, Diffusion, Equation, parse_equation
 from splatop.grid import Grid
-from splatop.identify import add_noise, lattice_jets
+from splatop.identify import add_noise, identify, lattice_jets, methods
+from splatop.identify.frame_pieces import cut
+from splatop.identify.frame_pieces import spread as spread_pieces
+from splatop.identify.inverse import pose
 from splatop.identify.noise import measure, project
-from splatop.identify.pieces import cut
-from splatop.identify.pieces import spread as spread_pieces
-from splatop.identify.problem import pose
 from splatop.identify.propagate import named, steps_for
 from splatop.identify.reduced import reduce
 from splatop.identify.regression import central_difference
@@ -330,3 +330,22 @@ def test_known_values_are_contradicted_by_what_lies_along_their_own_columns():
     assert value == pytest.approx(2.5, abs=3 / np.sqrt(500))
     # The unknown can do the same: nothing is said.
     assert not contradictions({"a": 2.0}, columns, columns, noise + 9 * columns[0], 1.0)
+
+
+def test_what_takes_minutes_to_follow_is_left_to_the_weak_form(monkeypatch):
+    """u + iv = A(x) exp(i b A² t), each point a clock of its own."""
+    monkeypatch.setattr(methods, "_MOST_WORK", 1.0)
+    x, t = np.arange(32) / 32, 0.05 * np.arange(24)
+    size = 1 + 0.3 * np.cos(2 * np.pi * x)
+    turning = size * np.exp(0.7j * size**2 * t[:, None])
+    frames = np.stack([turning.real, turning.imag], axis=1)
+    text = "dt(u) = -b*v*(u^2 + v^2); dt(v) = b*u*(u^2 + v^2)"
+    jets = lattice_jets((8,), Grid((32,), (1.0,)))
+    found = identify(parse_equation(text, dims=1), jets, frames, 0.05)
+    assert found.method == "weak"
+    assert found.trusted, found.warnings
+    assert found.estimates["b"] == pytest.approx(0.7, rel=1e-4)
+    assert any("--method flow" in one for one in found.warnings)
+    wrong = identify(parse_equation(text.replace("b*u", "u"), dims=1), jets, frames, 0.05)
+    assert wrong.method == "flow"
+    assert not wrong.trusted

@@ -100,3 +100,24 @@ def test_noise_of_samples_is_white_in_what_is_compared(layout):
     rows = root @ space._fit(0, along[0])
     for own, basis in zip(rows @ np.swapaxes(rows, 1, 2), space._bases(0), strict=True):
         np.testing.assert_allclose(own[: basis.size, : basis.size], np.eye(basis.size), atol=1e-6)
+
+
+@pytest.mark.parametrize("seed", [0, 1])
+def test_scales_that_a_bounded_grid_does_not_hold_are_left_to_the_weak_form(seed):
+    """Cosines that decay, up to the shortest of the grid, as after random initial states: followed
+    from frame to frame, D was lost."""
+    n, true = 64, 1e-3
+    k, x = np.pi * np.arange(n), (np.arange(n) + 0.5) / n
+    sizes = np.random.default_rng(seed).standard_normal(n) * np.exp(-0.1 * np.arange(n))
+    decay = np.exp(-true * k**2 * 0.02 * np.arange(30)[:, None])
+    data = ArrayTrajectories(
+        ((sizes * decay) @ np.cos(np.outer(k, x)))[None, :, None],
+        Grid((n,), (1.0,), layout=("cells",)),
+        dt=0.02,
+        fields=("u",),
+        domain=domain_from_text("x: dn(u) = 0", lengths=(1.0,), fields=("u",)),
+    )
+    (found,) = identify_trajectories(parse_equation("dt(u) = D*d2x(u)", dims=1), None, data)
+    assert found.estimates["D"] == pytest.approx(true, rel=0.05)
+    assert found.covers({"D": true})["D"]
+    assert not found.trusted

@@ -1,5 +1,7 @@
 """Known fields that drive the others, against analytic solutions."""
 
+import json
+
 import jax
 import jax.numpy as jnp
 import numpy as np
@@ -42,6 +44,21 @@ def test_signals_are_cubic_between_frames():
             assert abs(float(cubic(t)[0]) - (t**3 - 2 * t)) < 1e-12
         assert float(cubic(5.0)[0]) == pytest.approx(2.2**3 - 4.4)  # held
         assert float(Signal(np.ones((1, 2)), np.zeros(1))(3.0)[1]) == 1.0
+
+
+@pytest.mark.parametrize("more", [[], ["--noise", "1e-6"]])
+def test_some_trajectories_keep_their_inputs(tmp_path, more):
+    save_trajectories(tmp_path / "heat.h5", driven())
+    asked = ["--inputs", "f", "--equation", EQUATION, "--trajectories", "1", "--json"]
+    done = CliRunner().invoke(app, ["identify", str(tmp_path / "heat.h5"), *asked, *more])
+    assert done.exit_code == 0, done.output
+    found = json.loads(done.stdout)["trajectories"][0]["D"]["estimate"]
+    assert found == pytest.approx(D, rel=1e-3)
+
+
+def test_a_field_without_an_equation_may_be_an_input():
+    with pytest.raises(SplatopError, match="--fields u --inputs f"):
+        parse_equation(EQUATION, dims=1, fields=("u", "f"))
 
 
 def test_an_equation_reads_its_inputs():

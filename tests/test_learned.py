@@ -27,10 +27,10 @@ from splatop.grid import Grid
 from splatop.jets import SpectralJets
 from splatop.report.markup import join
 from splatop.report.sections import Charts
-from splatop.report.unknown import answer
+from splatop.report.unknown_section import answer
 from splatop.spectral import PassThrough
 from splatop.training.follow import followed
-from splatop.training.unknown import physics_of, rollout_error
+from splatop.training.found_terms import physics_of, rollout_error
 
 GRID = Grid((32, 32), (1.0, 1.0))
 

@@ -8,8 +8,8 @@ import numpy as np
 import pytest
 
 import splatop
-from splatop.discover.result import FoundTerm
-from splatop.identify.result import Identified
+from splatop.discover.discovered import FoundTerm
+from splatop.identify.identified import Identified
 from splatop.notebook import card, draw_state, new_axes
 
 

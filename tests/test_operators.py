@@ -376,8 +376,6 @@ def test_steppers_roll_out():
     network = conditioned(FNO(1, 1, modes=3, conditions=1, key=KEY, zero_projection=False))
     stepper = OperatorStepper(network, conditioning)
     assert stepper.coefficient_names == ("v",)
-    assert stepper.condition_mean == 1.0
-    assert stepper.condition_std == 2.0
     u = noise(1, 12)
     first = run(network, u, jnp.array([1.0]))
     states = rollout(stepper, u, {"v": 3.0}, steps=2)

@@ -3,6 +3,7 @@
 import h5py
 import numpy as np
 import pytest
+import scipy.io
 import xarray as xr
 
 from splatop import SplatopError
@@ -220,6 +221,31 @@ def test_land_is_not_looked_through(tmp_path):
         pytest.raises(SplatopError, match="--mask nan"),
     ):
         data.window(0, 0, 1)
+
+
+def test_land_beside_latitudes_that_fall(tmp_path):
+    lat, lon = np.arange(6.0, -6.0, -1), np.arange(14.0)
+    land = (lat[:, None] > 2) & (lon > 8)
+    u = np.where(land, np.nan, 1.0) * (lat[:, None] + 0.1 * np.arange(T)[:, None, None])
+    coords = {"time": np.arange(T), "lat": lat, "lon": lon}
+    xr.Dataset({"u": (("time", "lat", "lon"), u + 0 * lon)}, coords).to_netcdf(tmp_path / "a.nc")
+    asked = {"axes": "tyx", "mask": "nan", "boundary": "all: free"}
+    with open_trajectories(tmp_path / "a.nc", **asked) as data:
+        assert np.isfinite(data.window(0, 0, T)).all()
+        assert data.grid.places[:, 1].max() == 6
+        assert not ((data.grid.places[:, 1] > 2) & (data.grid.places[:, 0] > 8)).any()
+
+
+def test_grids_in_one_column_and_frames_apart_are_answered_with_what_to_do(tmp_path):
+    columns = {"VORTALL": np.zeros((63, 5)), "nx": 9.0, "ny": 7.0, "dt": 0.2}
+    scipy.io.savemat(tmp_path / "a.mat", columns)
+    with pytest.raises(SplatopError, match=r"reshape\(9, 7, -1, order=\"F\"\)"):
+        open_trajectories(tmp_path / "a.mat")
+    with h5py.File(tmp_path / "b.h5", "w") as file:
+        for k in range(1, 5):
+            file[f"Velocity_{k:04d}"] = np.zeros((6, 6, 6, 3))
+    with pytest.raises(SplatopError, match="Velocity_0001 to Velocity_0004 seem to be one frame"):
+        open_trajectories(tmp_path / "b.h5")
 
 
 def test_data_at_rest_at_their_ends_may_have_walls(tmp_path):

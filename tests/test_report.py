@@ -37,7 +37,7 @@ from splatop.report.details import coefficients_section
 from splatop.report.ellipses import packed_gaussians
 from splatop.report.evaluated import EvaluatedRun, entries, read_runs
 from splatop.report.isosurface import isosurface
-from splatop.report.learned import compare_with_dropped
+from splatop.report.learned_part import compare_with_dropped
 from splatop.report.markup import embedded_json, tag
 from splatop.report.mathml import mathml
 from splatop.report.packing import pack_bytes, quantise_field, quantise_signed

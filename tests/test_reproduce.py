@@ -16,15 +16,15 @@ from splatop.errors import SplatopError
 from splatop.evaluate import Metrics, ReferenceTrajectories, load_metrics, save_metrics
 from splatop.evaluate.averages import describe_model
 from splatop.evaluate.labels import default_name
-from splatop.evaluate.tables import rollout_table
+from splatop.evaluate.metrics_tables import rollout_table
 from splatop.evaluate.written import plain, with_deviation
 from splatop.model import Model, ModelSpec, build_model
 from splatop.numerics import Numerics
 from splatop.reproduce import workshop
 from splatop.reproduce.catalogue import GROUPS, ITEMS, UNKNOWN, matched, select, tenfold
 from splatop.reproduce.encoding import Encoding, encode_frame
-from splatop.reproduce.frames import RolloutFrames, rollout_frames
 from splatop.reproduce.making import reproduce
+from splatop.reproduce.rollout_frames import RolloutFrames, rollout_frames
 from splatop.reproduce.snapshots import snapshot_figure
 from splatop.reproduce.style import RC, styled_in_order
 from splatop.reproduce.workshop import SMOKE, PlannedRun, Size, Workshop

@@ -5,7 +5,8 @@ import pytest
 
 import splatop
 from splatop import Observations, SplatopError
-from splatop.assimilate.learn import from_sensors
+from splatop.assimilate.begin import values_to_begin_at
+from splatop.assimilate.from_sensors import from_sensors
 
 LENGTH, V, D = 2.0, 0.3, 0.01
 
@@ -41,6 +42,19 @@ def test_coefficients_that_nobody_gave_are_found_from_sensors():
     ahead = fitted.rollout(waves(grid, 0 * grid)[None].astype(np.float32), steps=10)
     # Over two units of time 1 % of v moves the third wave by 0.06 of its size 0.4.
     assert np.abs(ahead[-1, 0] - waves(grid, 0 * grid + 2)).max() < 0.05
+
+
+def test_unknown_coefficients_need_no_value_to_begin_at():
+    rng = np.random.default_rng(0)
+    t, x = np.repeat(0.2 * np.arange(11), 12), np.tile(rng.uniform(0, LENGTH, 12), 11)
+    obs = Observations(t, x, "u", waves(x, t) + 0.02 * rng.normal(size=len(x)), sigma=0.02)
+    text = "dt(u) = -v*dx(u) + D*d2x(u)"
+    place = {"lengths": LENGTH, "points": 16}
+    found = values_to_begin_at(lambda fields: obs, text, {"D": D}, ["v"], place)
+    assert found == {"v": pytest.approx(V, rel=0.1)}
+    assert values_to_begin_at(lambda fields: obs, text, {"D": D, "v": 1.0}, ["v"], place) == {}
+    with pytest.raises(SplatopError, match="expected coefficients v, D"):  # D is not looked for
+        splatop.assimilate(obs, text, unknown=["v"], lengths=LENGTH, points=16, dt=0.2)
 
 
 def growth(frames, dt, rng, sensors=20):

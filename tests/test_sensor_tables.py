@@ -235,3 +235,23 @@ def test_an_interrupted_run_goes_on_where_it_stopped(tmp_path):
     kept.write_text("something else")
     with pytest.raises(SplatopError, match="cannot be read: remove it"):
         assimilate(obs, text, **given, spread="none", keep=kept)
+
+
+def test_units_below_or_behind_the_names_are_left_out(tmp_path):
+    path = tmp_path / "logger.csv"
+    rows = [f"2024-03-01 10:15:0{k},TC{j},{0.1 * j},{20 + k + j}" for k in (0, 5) for j in (1, 2)]
+    path.write_text("\n".join(["time_utc,channel,x_m,T", "-,-,m,degC", *rows]))
+    with pytest.warns(UserWarning, match="first row holds units .*T degC"):
+        held = Observations.read(path, fields=("T",))
+    assert held.times.tolist() == [0, 0, 5, 5]
+    assert held.places[:, 0] == pytest.approx([0.1, 0.2, 0.1, 0.2])
+    assert held.values.tolist() == [21, 22, 26, 27]
+
+
+def test_names_that_do_not_fit_are_told_how_to_be_given():
+    table = pd.DataFrame({"t": [0, 1], "x": [0, 0], "who": ["a", "b"], "temp_C": [1.0, 2.0]})
+    with pytest.raises(SplatopError, match='give --columns "T=temp_C"'):
+        Observations.read(table, fields=("T",))
+    wide = pd.DataFrame({"Time (s)": [0, 1], "TC1": [1.0, 2], "TC2": [1.0, 2], "TC3": [1.0, 2]})
+    with pytest.raises(SplatopError, match=r"table.melt\('Time \(s\)'"):
+        Observations.read(wide, fields=("T",))

@@ -222,6 +222,21 @@ def test_shapes_are_refused_in_other_dimensions(tmp_path):
         open_trajectories(tmp_path / "a.npy", axes="tx", lengths=1.0, dt=0.1, fields=["u"], **COLD)
 
 
+def test_points_on_all_sides_show_the_box(tmp_path):
+    x = np.linspace(0, 1, 12)
+    grid = np.stack(np.meshgrid(x, x, indexing="ij"), axis=-1).reshape(-1, 2)
+    places = grid[np.hypot(*(grid - (0.4, 0.5)).T) > 0.2]
+    write_npz(tmp_path / "a.npz", places, [0.0, 0.1], np.ones((2, len(places))))
+    data = open_trajectories(
+        tmp_path / "a.npz", shape="box - disk(0.4, 0.5, 0.15)", boundary="all: dn(u) = 0"
+    )
+    assert data.domain.shape.area == pytest.approx(1 - np.pi * 0.15**2)
+    inner = places[(places > 0).all(1)]
+    write_npz(tmp_path / "b.npz", inner, [0.0, 0.1], np.ones((2, len(inner))))
+    with pytest.raises(SplatopError, match="to know the box"):
+        open_trajectories(tmp_path / "b.npz", shape="box", boundary="all: dn(u) = 0")
+
+
 # --- meshes --------------------------------------------------------------------------------------
 
 

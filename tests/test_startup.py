@@ -96,7 +96,7 @@ def test_the_names_for_type_checkers_are_those_of_python():
 
 def test_a_function_keeps_its_name_beside_a_package_that_has_it():
     python(
-        "import splatop, splatop.identify.api; from splatop.identify import Identified\n"
+        "import splatop, splatop.identify.identifying; from splatop.identify import Identified\n"
         "assert splatop.identify.__doc__.startswith('The unknown coefficients')\n"
         "assert splatop.identify is __import__('sys').modules['splatop.identify'].identify"
     )

@@ -153,7 +153,7 @@ def test_rates_suit_the_network():
 def test_unknown_presets_name_the_nearest():
     with pytest.raises(SplatopError, match="did you mean 'smoke'"):
         preset("smok")
-    assert set(PRESETS) == {"paper", "fast", "smoke"}
+    assert set(PRESETS) == {"paper", "fast", "long", "smoke"}
     with pytest.raises(AttributeError):
         PRESETS["fast"].rate = 1.0  # type: ignore[misc]
 
@@ -281,7 +281,7 @@ def test_many_amplitudes_have_the_loss_and_gradient_of_few(monkeypatch):
     direct, slopes = loss_and_slopes()
     for module in ("unet", "solve"):
         monkeypatch.setattr(f"splatop.encoders.{module}.LARGEST_DIRECT_SOLVE", 0)
-    monkeypatch.setattr("splatop.encoders.solve.CG_ITERATIONS", 300)
+    monkeypatch.setattr("splatop.encoders.amplitudes.CG_ITERATIONS", 300)
     iterative, others = loss_and_slopes()
     # The solve stops at a residual of 1e-5, which the gradient feels to first order.
     assert iterative == pytest.approx(direct, rel=1e-6)

@@ -5,7 +5,7 @@ import numpy as np
 from splatop.data import ArrayTrajectories
 from splatop.equation import domain_from_text, parse_equation
 from splatop.grid import Grid
-from splatop.training.unknown import rollout_error
+from splatop.training.found_terms import rollout_error
 
 
 def test_rollouts_between_walls_obey_the_walls():

@@ -124,6 +124,7 @@ def test_the_mean_is_kept_between_insulated_walls():
     ("text", "boundary", "says"),
     [
         ("dt(u) = D*lap(u)", "x0: u = 0; x1: free; y: u = 0", "x1: dn(u) = 0"),
+        ("dt(u) = D*lap(u)", "all: free", "window cut out of something larger"),
         ("dt(u) = -v*dx(u) + 0*u", "x: u = 0; y: free", "one end of x"),
         ("dt(u) = D*lap(u)", "x: u = hot; y: u = 0", "write its number"),
     ],

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from splatop.data import ArrayTrajectories
-from splatop.data.window import all_free, emptiest_place, window_of
+from splatop.data.points_window import all_free, emptiest_place, window_of
 from splatop.points import Points
 from splatop.shapes import Box, Polygon
 

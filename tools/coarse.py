@@ -24,8 +24,8 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from splatop.bench.coarse import SEED, cost_per_frame, judges
 from splatop.bench.coarse_cases import CoarseCase, Rollout, cases, of_stepper
+from splatop.bench.coarse_cost import SEED, cost_per_frame, judges
 from splatop.coarse import truncate
 from splatop.coarse.chaos import CORRELATED, long_run
 from splatop.data import ArrayTrajectories, save_trajectories

@@ -34,10 +34,10 @@ def block(found: dict) -> str:
         for name in ("splatop", "fno", "physics")
     )
     return (
-        f"![One trajectory that none has seen, in space and time](docs/images/demo.png)\n\n"
+        f"![A held-out trajectory, in space and time](docs/images/demo.png)\n\n"
         f"`make demo`: {TRAINING[0]} trajectories between insulated walls with {100 * NOISE:g} % noise; diffusion is known but not its D, "
-        f"a reaction is not known at all. splatop says: *{found['answer']}* Mean error over {TEST[1]} steps of {TEST[0]} trajectories that none has "
-        f"seen: {errors}."
+        f"a reaction is not known at all. splatop says: *{found['answer']}* Mean error over {TEST[1]} steps of {TEST[0]} held-out "
+        f"trajectories: {errors}."
     )
 
 

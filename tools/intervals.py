@@ -68,7 +68,7 @@ def tables() -> None:
     lines = [
         f"By `python tools/intervals.py measure`: burgers2d at {found['points']}², the whole equation "
         "known. One model of frames 0.5, 1 and 2 apart, and one for each alone; largest relative error "
-        f"of a trajectory that none has seen, to t = {found['until']:g}. Intervals without a model of "
+        f"of a held-out trajectory, to t = {found['until']:g}. Intervals without a model of "
         "their own are unseen ones.",
         "",
         "| interval | one model for all | alone |",

@@ -24,7 +24,6 @@ from splatop.encoders import LatticeEncoder
 from splatop.evaluate import (
     ReferenceTrajectories,
     evaluate,
-    evaluate_all,
     load_metrics,
     save_metrics,
 )
@@ -50,8 +49,6 @@ BOUNDED: dict[str, Any] = {"trajectories": 8, "model": "physics"}
 BOUNDED_TESTS = 3
 RESOLUTIONS = (64, 96, 160, 256)
 LONG_STEPS = 1000
-# The comparison with baselines trained here, at the reduced size: the same data, loss and steps.
-REDUCED = {"points": 64, "trajectories": 64, "phases": ((0, 200),), "warmup": 25, "batch": 4}
 
 # Learned geometry at the paper's A = 20, in at most half an hour each.
 ENCODED = [name for name in SHIPPED_BENCHMARKS if not get_benchmark(name).coefficient_ranges]
@@ -202,50 +199,6 @@ def long_rollouts(runs: Path) -> None:
         log(name, found)
 
 
-def baselines(runs: Path) -> None:
-    """FNO, U-Net, ResNet and the surrogate at 64², with the same data, loss and steps."""
-    names = [n for n in ENCODED if get_benchmark(n).dims == 2]
-    for kind in ("fno", "surrogate", "unet", "resnet"):
-        for name in names:
-            path = RESULTS / "baselines" / f"{name}.{kind}.json"
-            if path.exists():
-                continue
-            path.parent.mkdir(parents=True, exist_ok=True)
-            settings = replace(preset("fast", name), model=kind, **REDUCED)
-            model = trained(runs / "reduced" / f"{name}-{kind}", Problem(benchmark=name), settings)
-            tests = ReferenceTrajectories(get_benchmark(name), points=REDUCED["points"])
-            (metrics,) = evaluate_all({kind: model}, tests, also=("physics alone",)).values()
-            save_metrics(path, metrics)
-            log(name, kind, metrics.rl2_mean)
-
-
-def missing_terms(runs: Path) -> None:
-    """Physics without one term: truncated physics, FNO alone, and both together, at 64².
-
-    Burgers without diffusion also with the steps and the batch of the preset.
-    """
-    longer = {**REDUCED, "phases": ((0, preset("fast").steps),), "batch": preset("fast").batch}
-    cases = {
-        "advection_allen_cahn2d": ("advection_allen_cahn2d", "reaction", REDUCED),
-        "burgers2d": ("burgers2d", "diffusion", REDUCED),
-        "burgers2d-longer": ("burgers2d", "diffusion", longer),
-        "advection_diffusion2d": ("advection_diffusion2d", "diffusion", REDUCED),
-    }
-    for case, (name, term, sizes) in cases.items():
-        path = RESULTS / "missing" / f"{case}.surrogate.json"
-        if path.exists():
-            continue
-        path.parent.mkdir(parents=True, exist_ok=True)
-        settings = replace(preset("fast", name), drop_terms=(term,), **sizes)
-        model = trained(runs / "missing" / case, Problem(benchmark=name), settings)
-        tests = ReferenceTrajectories(get_benchmark(name), points=REDUCED["points"])
-        label = f"{name} without {term}"
-        if sizes is longer:
-            label += f", {settings.steps} steps of batch {settings.batch}"
-        save_metrics(path, evaluate(model, tests, name=label, also=("physics alone",)))
-        log(path)
-
-
 def true_coefficients(runs: Path) -> None:
     """The conditioned model told the true coefficients, beside what it identifies by itself."""
     name = "unknown_advection_diffusion2d"
@@ -377,8 +330,6 @@ PARTS = {
         providers,
         resolutions,
         long_rollouts,
-        baselines,
-        missing_terms,
         true_coefficients,
         choices,
         encoders,

@@ -35,7 +35,7 @@ from splatop.equation import (
 )
 from splatop.equation.expansion import expand
 from splatop.grid import Grid
-from splatop.training.unknown import learned_trial, rollout_error
+from splatop.training.found_terms import learned_trial, rollout_error
 from unknown_problems import solve, waves
 
 ROOT = Path(__file__).resolve().parent.parent

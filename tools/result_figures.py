@@ -8,8 +8,9 @@ from pathlib import Path
 import matplotlib
 from matplotlib.figure import Figure
 
+from rivals import read as read_rivals
 from splatop.data.atomic import complete_or_absent
-from splatop.evaluate import Metrics, load_metrics
+from splatop.evaluate import Metrics
 from splatop.evaluate.labels import default_name
 from splatop.evaluate.published import published_representation, published_rollout
 from splatop.reproduce.plots import rollout_grid, spectra_grid, styled
@@ -24,11 +25,10 @@ def draw_all(shipped: dict[str, Metrics], results: Path, images: Path) -> None:
         name: _by_kind(m for m in (metrics, metrics.physics_alone) if m)
         for name, metrics in shipped.items()
     }
-    reduced = {name: _trained_here(results / "baselines", name) for name in shipped}
     drawn = {
         "rollouts": _with_published(rollout_grid(shown), list(shown)),
         "spectra": spectra_grid(shown),
-        "baselines": rollout_grid({name: several for name, several in reduced.items() if several}),
+        "rivals": rivals_figure(read_rivals()),
         "anchors": anchors_figure(results / "anchors", "advection_allen_cahn2d"),
     }
     for name, figure in drawn.items():
@@ -43,10 +43,6 @@ def draw_all(shipped: dict[str, Metrics], results: Path, images: Path) -> None:
 def _by_kind(several: Iterable[Metrics]) -> list[Metrics]:
     """Named by what kind of model it is: the benchmark stands above the panel."""
     return [replace(m, model={**m.model, "name": default_name(m.model)}) for m in several]
-
-
-def _trained_here(folder: Path, name: str) -> list[Metrics]:
-    return _by_kind(load_metrics(path) for path in sorted(folder.glob(f"{name}.*.json")))
 
 
 def _with_published(figure: Figure, names: list[str]) -> Figure:
@@ -87,4 +83,28 @@ def anchors_figure(folder: Path, name: str) -> Figure:
         ax.minorticks_off()
     figure.axes[0].set_ylabel("relative error")
     figure.axes[0].legend()
+    return figure
+
+
+@styled
+def rivals_figure(measured: dict[str, dict[str, list[dict]]]) -> Figure:
+    """Error against the time of training, a panel for each benchmark; published ones as lines."""
+    names = {"surrogate": "splatop", "fno": "FNO", "unet": "U-Net"}
+    figure = Figure(figsize=(3.0 * max(len(measured), 1), 2.8), layout="constrained")
+    panels = figure.subplots(1, max(len(measured), 1), squeeze=False)[0]
+    for ax, (name, contenders) in zip(panels, measured.items(), strict=False):
+        for kind, points in contenders.items():
+            known = [p for p in points if p["rl2"] is not None]
+            ax.plot(
+                [p["minutes"] for p in known], [p["rl2"] for p in known], "o-", label=names[kind]
+            )
+        for kind, row in published_rollout(name).items():
+            if kind in names:
+                ax.axhline(row.rl2[0], color=PUBLISHED_COLOUR, linestyle="--", linewidth=1.0)
+                label = {**names, "surrogate": "paper's"}[kind]
+                ax.annotate(f"{label}, published", (1, row.rl2[0]), xycoords=("axes fraction", "data"),
+                            ha="right", va="bottom", fontsize=7, color=PUBLISHED_COLOUR)  # fmt: skip
+        ax.set(xscale="log", yscale="log", xlabel="processor, minutes", title=name)
+    panels[0].set_ylabel("mean rL2, 200 steps")
+    panels[0].legend()
     return figure

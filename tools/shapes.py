@@ -27,7 +27,7 @@ from splatop.points import random_points
 from splatop.shapes import Box, Difference, Disk, Polygon, shape_of_mask
 from splatop.spaces.shape_basis import build_basis, edge_points, fine_nodes, lattice, orthonormal
 from splatop.walls import random_starts, solve_on_shape
-from splatop.walls.on_shape import shape_anchors
+from splatop.walls.shape_resolution import shape_anchors
 
 ROOT = Path(__file__).parent.parent
 RESULTS = ROOT / "results" / "shapes"

@@ -31,7 +31,7 @@ _LIVE_FORWARD, _LIVE_BACKWARD = 3, 10
 
 
 @dataclass(frozen=True)
-class Estimate:
+class Cost:
     """Costs of one step. Operations are of one state, or one training step on all devices; bytes
     are of one device.
     """
@@ -63,7 +63,7 @@ def estimate(
     batch: int = 20,
     horizon: int = 5,
     devices: int = 1,
-) -> Estimate:
+) -> Cost:
     """Costs of a model on a grid, trained with batches of windows of `horizon` steps."""
     _check(spec, points, batch, horizon, devices)
     channels, cells = len(spec.fields), math.prod(points)
@@ -87,7 +87,7 @@ def estimate(
     hidden = FLOAT * spec.hidden * cells if spec.kind != "physics" else 0
     pieces = piece_size(samples_here, hidden) if hidden else 0
     kept = 2 * state + (FLOAT * _transforms(spec) if hidden else 0)
-    return Estimate(
+    return Cost(
         physics_flops=physics,
         operator_flops=network,
         training_flops=training,

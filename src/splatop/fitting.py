@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from .assimilate import Observations
-from .assimilate.learn import from_sensors, refuse_with_sensors
+from .assimilate.from_sensors import from_sensors, refuse_with_sensors
 from .data import split
 from .data.held import as_trajectories, clock_unit
 from .discover.symmetry import symmetry_names

@@ -20,7 +20,7 @@ Tendency = Callable[[State, Any], State]
 
 
 @dataclass(frozen=True)
-class Split:
+class ExactPart:
     """A tendency as a part that is diagonal in some harmonics and the rest, for integrators that
     solve the first exactly.
 
@@ -41,7 +41,7 @@ class Integrator(eqx.Module):
 
     @property
     def exponential(self) -> bool:
-        """Whether it solves the exact part of a `Split`, and looks at nothing else."""
+        """Whether it solves the exact part of an `ExactPart`, and looks at nothing else."""
         return False
 
     @abc.abstractmethod
@@ -52,7 +52,7 @@ class Integrator(eqx.Module):
         dt: float | Array,
         *,
         substeps: int | Array | None = None,
-        split: Callable[[], Split] | None = None,
+        split: Callable[[], ExactPart] | None = None,
     ) -> State:
         """The state `dt` later, where `tendency(u, elapsed)` is du/dt, and `split()` the same in
         two parts.

@@ -18,13 +18,13 @@ from .grid import Grid
 Draw = Callable[[Any], object]
 
 
-def new_axes(ax: Any = None, *, width: float = 4.0, height: float = 2.4) -> Any:
+def new_axes(ax: Any = None) -> Any:
     """The axes given, or those of a new figure."""
     if ax is not None:
         return ax
     from matplotlib.figure import Figure
 
-    return Figure(figsize=(width, height), layout="constrained").subplots()
+    return Figure(figsize=(4.0, 2.4), layout="constrained").subplots()
 
 
 def card(

@@ -16,7 +16,7 @@ from .equation.values import time
 from .errors import SplatopError, check_field
 from .etdrk4 import Scheme, mode_tables
 from .grid import Grid, as_number
-from .integrators import RK4, Integrator, Split, Tendency, as_integrator
+from .integrators import RK4, ExactPart, Integrator, Tendency, as_integrator
 from .jets import JetProvider
 from .spectral import Field, derivative_symbol, from_modes, resample, to_modes
 from .stepper import INTERVAL, Coefficients, Stepper, driven, inputs_at, interval_of, later
@@ -199,7 +199,7 @@ class EmbeddedPhysics(Physics):
             own = scheme.nonlinear(modes, later(coefficients, elapsed))
             return jax.lax.stop_gradient(own) if stop_gradient else own
 
-        split = Split(lambda step: scheme.tables(step, coefficients), rest)
+        split = ExactPart(lambda step: scheme.tables(step, coefficients), rest)
         modes = self.integrator.advance(
             rest, scheme.enter(u), dt, substeps=substeps, split=lambda: split
         )
@@ -213,7 +213,7 @@ class EmbeddedPhysics(Physics):
         with_forcing: Callable[[Tendency], Tendency],
         *,
         forced: bool,
-    ) -> Split:
+    ) -> ExactPart:
         """The parts that act on each Fourier mode alone, and all the rest on jets as ever.
 
         The filter of the rest is a product of its modes, unless a forcing that it leaves alone is
@@ -238,7 +238,7 @@ class EmbeddedPhysics(Physics):
             own = to_modes(felt(from_modes(modes, points), elapsed))
             return own if weights is None else own * jnp.asarray(weights, own.real.dtype)
 
-        return Split(
+        return ExactPart(
             tables=lambda step: mode_tables(
                 linear,
                 lambda operator: derivative_symbol(operator, grid),

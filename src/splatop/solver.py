@@ -5,7 +5,8 @@ until halving them changes nothing that matters.
 """
 
 import warnings
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any
 
 import equinox as eqx
 import jax
@@ -23,11 +24,12 @@ from .points import Points
 from .spectral import Field
 from .stepper import TIME, Coefficients, Stepper, interval_of
 from .walls import random_starts, random_state, solve_between_walls, solve_on_shape
+from .walls.converged import converged_frames
+from .walls.shape_solver import ANCHORS
 
 # Trajectories on a shape that are solved at once.
 _TOGETHER = 16
 
-MAX_SUBSTEPS = 4096
 # Share of the amplitude beyond two thirds of the grid's band from which a run counts as coarse.
 UNRESOLVED = 1e-3
 
@@ -86,9 +88,9 @@ def solve(
     The time of `u0` is `t0`.
 
     Each frame is computed with n and with 2n substeps, n doubled until the two differ by less
-    than the tolerance (relative L2 over all channels). The estimate is the largest such
-    difference; the frame kept is the finer one. It measures the error in time, not in space: a
-    warning says when the grid is too coarse for what the solution became.
+    than the tolerance (relative L2 over all channels); the frame kept is what fourth order
+    extrapolates from the two. The estimate is the largest such difference. It measures the error
+    in time, not in space: a warning says when the grid is too coarse for what the solution became.
     """
     dt = as_number(dt)
     if steps < 0 or not tolerance > 0 or not dt > 0:
@@ -103,31 +105,18 @@ def solve(
         scalars = {name: jnp.asarray(value) for name, value in values.items()}
         tables: dict[int, Tables] = {}
 
-        def one_frame(u: Array, substeps: int) -> Array:
+        def one_frame(u: Array, number: int, substeps: int) -> Array:
             if substeps not in tables:
                 tables[substeps] = jax.tree.map(jnp.asarray, scheme.tables(dt / substeps, values))
-            now = {**scalars, TIME: jnp.asarray(t0 + (len(frames) - 1) * dt)}
-            steps = jnp.asarray(substeps)
-            return _advance(scheme, u, tables[substeps], now, steps, jnp.asarray(dt / substeps))
+            now = {**scalars, TIME: jnp.asarray(t0 + number * dt)}
+            count, step = jnp.asarray(substeps), jnp.asarray(dt / substeps)
+            return _advance(scheme, u[0], tables[substeps], now, count, step)[None]
 
-        frames = [np.asarray(u0, np.float64)]
-        worst, substeps = 0.0, 1
-        for frame in range(1, steps + 1):
-            u = jnp.asarray(frames[-1])
-            coarse = one_frame(u, substeps)
-            while True:
-                fine = one_frame(u, 2 * substeps)
-                difference = _relative(coarse, fine)
-                if difference <= tolerance:
-                    break
-                substeps, coarse = 2 * substeps, fine
-                if substeps > MAX_SUBSTEPS:
-                    raise _not_converged(difference, tolerance, frame=frame, dt=dt)
-            frames.append(np.asarray(fine))
-            worst = max(worst, difference)
-            # Fourth order: half the substeps make 16 times the difference, with a margin of 4.
-            if substeps > 1 and difference < tolerance / 64:
-                substeps //= 2
+        start = jnp.asarray(u0, jnp.float64)[None]
+        frames, worst = [np.asarray(start[0])], 0.0
+        for u, error in converged_frames(start, one_frame, steps=steps, dt=dt, tolerance=tolerance):
+            frames.append(np.asarray(u[0]))
+            worst = max(worst, error)
     _warn_if_unresolved(frames)
     return np.stack(frames), worst
 
@@ -151,19 +140,18 @@ def solve_trajectories(
     time `t0`.
     """
     equation = equation.placed_at(grid.origin)
+    keys = jax.random.split(jax.random.key(seed), trajectories)
     if isinstance(grid, Points):
         assert domain is not None
-        yield from _on_shape(
-            equation, coefficients, domain, grid, dt, steps, jax.random.key(seed), trajectories
+        yield from solve_many_on_shape(
+            equation, coefficients, keys, domain=domain, at=grid, dt=dt, steps=steps
         )
         return
-    for key in jax.random.split(jax.random.key(seed), trajectories):
+    for key in keys:
         if domain is not None and not domain.all_periodic:
-            u0 = random_state(equation, coefficients, domain=domain, grid=grid, key=key, t0=t0)
-            frames, _ = solve_between_walls(
-                equation, coefficients, u0, domain=domain, grid=grid, dt=dt, steps=steps, t0=t0
+            yield solve_one_between_walls(
+                equation, coefficients, key, domain=domain, grid=grid, dt=dt, steps=steps, t0=t0
             )
-            yield frames.astype(np.float32)
             continue
         u0 = initial_condition(initial, grid, channels=len(equation.fields), key=key)
         sides = grid.lengths
@@ -171,22 +159,45 @@ def solve_trajectories(
         yield frames.astype(np.float32)
 
 
-def _on_shape(
+def solve_one_between_walls(
     equation: Equation,
     coefficients: Mapping[str, float],
+    key: Array,
+    *,
+    domain: Domain,
+    grid: Grid,
+    dt: float,
+    steps: int,
+    t0: float = 0.0,
+) -> Float[np.ndarray, "T C *N"]:
+    """The trajectory of a random state, in single precision."""
+    with jax.enable_x64(False):  # the same key draws other numbers in double precision
+        u0 = random_state(equation, coefficients, domain=domain, grid=grid, key=key, t0=t0)
+    frames, _ = solve_between_walls(
+        equation, coefficients, u0, domain=domain, grid=grid, dt=dt, steps=steps, t0=t0
+    )
+    return frames.astype(np.float32)
+
+
+def solve_many_on_shape(
+    equation: Equation,
+    coefficients: Mapping[str, float],
+    keys: Sequence[Array] | Array,
+    *,
     domain: Domain,
     at: Points,
     dt: float,
     steps: int,
-    key: Array,
-    trajectories: int,
+    anchors: int = ANCHORS,
 ) -> Iterator[Float[np.ndarray, "T C P"]]:
-    """A few trajectories at a time: their steps are products of matrices then."""
-    keys = jax.random.split(key, trajectories)
-    for first in range(0, trajectories, _TOGETHER):
-        starts = random_starts(equation, domain=domain, keys=keys[first : first + _TOGETHER])
+    """The trajectories of random states, in single precision. A few are solved at a time: their
+    steps are products of matrices then."""
+    place: dict[str, Any] = {"domain": domain, "anchors": anchors}
+    for first in range(0, len(keys), _TOGETHER):
+        with jax.enable_x64(False):
+            starts = random_starts(equation, keys=keys[first : first + _TOGETHER], **place)
         frames, _ = solve_on_shape(
-            equation, coefficients, starts, domain=domain, at=at, dt=dt, steps=steps
+            equation, coefficients, starts, at=at, dt=dt, steps=steps, **place
         )
         yield from frames.astype(np.float32)
 
@@ -212,28 +223,6 @@ def _all_values(equation: Equation, coefficients: Mapping[str, float]) -> dict[s
             f"got none for {', '.join(missing)}: give it"
         )
     return values
-
-
-def _relative(one: Array, other: Array) -> float:
-    size = float(jnp.linalg.norm(other))
-    if size == 0:
-        return 0.0
-    difference = float(jnp.linalg.norm(one - other)) / size
-    return difference if np.isfinite(difference) else np.inf
-
-
-def _not_converged(difference: float, tolerance: float, *, frame: int, dt: float) -> SplatopError:
-    if np.isfinite(difference):
-        found = f"still {difference:.1e}"
-        why = "the equation is too stiff for this time step"
-    else:
-        found = "no finite value"
-        why = "the solution grows without bound, or the equation is ill-posed"
-    return SplatopError(
-        f"expected {MAX_SUBSTEPS} and {2 * MAX_SUBSTEPS} substeps of dt={dt:g} to agree to "
-        f"{tolerance:g} in frame {frame}, got {found}: {why}; check the signs and sizes of the "
-        "coefficients, take a smaller dt, or a larger tolerance"
-    )
 
 
 def _warn_if_unresolved(frames: list[np.ndarray]) -> None:

@@ -1,8 +1,4 @@
-"""Will RK4 be stable? The spectrum of the linearised physics against RK4's stability region."""
-
-import math
-import warnings
-from dataclasses import dataclass
+"""How fast is the fastest mode? The spectrum of the linearised physics, by Arnoldi iteration."""
 
 import jax
 import jax.numpy as jnp
@@ -18,38 +14,6 @@ RK4_REACH = 2.785
 KRYLOV_SIZE = 32
 
 
-@dataclass(frozen=True)
-class Stability:
-    """What RK4 does to the fastest modes of the linearised equation in one substep."""
-
-    spectral_radius: float  # of the linearised right-hand side, per unit time
-    reach: float  # |λ| dt / substeps; RK4 allows 2.8
-    amplification: float  # largest |R(z)| beyond what the equation itself grows by
-    substeps: int
-    needed_substeps: int  # the least that keeps `reach` within RK4's region
-
-    @property
-    def stable(self) -> bool:
-        return self.amplification <= 1 + 1e-3
-
-
-def stability(physics: Physics, u: Field, coefficients: Coefficients) -> Stability:
-    """Extremal eigenvalues of the right-hand side linearised at `u`, by Arnoldi iteration."""
-    eigenvalues = extremal_eigenvalues(physics, u, coefficients)
-    h = physics.dt / physics.substeps
-    z = eigenvalues * h
-    growth = np.abs(1 + z + z**2 / 2 + z**3 / 6 + z**4 / 24)
-    own_growth = np.maximum(1.0, np.exp(np.minimum(z.real, 50.0)))
-    radius = float(np.abs(eigenvalues).max())
-    return Stability(
-        spectral_radius=radius,
-        reach=radius * h,
-        amplification=float(np.max(growth / own_growth)),
-        substeps=physics.substeps,
-        needed_substeps=max(1, math.ceil(radius * physics.dt / RK4_REACH)),
-    )
-
-
 def spectral_radius(
     physics: Physics, u: Field, coefficients: Coefficients, *, rest: bool = False
 ) -> float:
@@ -63,26 +27,6 @@ def extremal_eigenvalues(
 ) -> np.ndarray:
     state, rate = physics.motion(jnp.asarray(u), coefficients, rest=rest)
     return _extremal_eigenvalues(jax.jit(lambda v: jax.jvp(rate, (state,), (v,))[1]), state)
-
-
-def check_stability(physics: Physics, u: Field, coefficients: Coefficients) -> Stability:
-    """Refuse a step that RK4 would blow up, warn of one close to it; say what to change."""
-    found = stability(physics, u, coefficients)
-    advice = (
-        f"use at least {found.needed_substeps} substeps, a smaller time step, or a lower cutoff"
-    )
-    numbers = (
-        f"|λ| dt = {found.reach:.3g} per substep (spectral radius {found.spectral_radius:.4g}, "
-        f"dt {physics.dt:g}, {physics.substeps} substep(s)); RK4 allows about {RK4_REACH}"
-    )
-    if not found.stable:
-        raise SplatopError(
-            f"RK4 is unstable at this cutoff and time step: {numbers}; the fastest mode grows "
-            f"{found.amplification:.3g}-fold per substep: {advice}"
-        )
-    if found.reach > 0.9 * RK4_REACH:
-        warnings.warn(f"RK4 is close to its stability limit: {numbers}: {advice}", stacklevel=2)
-    return found
 
 
 def _extremal_eigenvalues(apply, like: Field) -> np.ndarray:

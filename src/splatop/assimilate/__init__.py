@@ -1,6 +1,6 @@
 """The state of a field from what a few sensors report, and where it goes next."""
 
-from .api import assimilate as assimilate
+from .assimilating import assimilate as assimilate
 from .observations import Observations as Observations
 from .place import Placement as Placement
 from .place import place as place

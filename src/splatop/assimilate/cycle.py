@@ -8,11 +8,11 @@ import jax.numpy as jnp
 import numpy as np
 
 from ..errors import SplatopError
+from .analyse import analyse
 from .check import HIGH
 from .observations import Observations, checked
 from .observe import ON_FRAME
 from .runs import rolled
-from .solve import analyse
 from .spectra import alike_means
 from .state import Analysis
 from .unknowns import COEFFICIENT_FACTOR, Prior

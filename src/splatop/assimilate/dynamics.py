@@ -22,7 +22,7 @@ from ..points import Points
 from ..spaces import BoxSpace, ShapeSpace, Space
 from ..spectral import resample
 from ..stepper import TIME, Stepper
-from ..tune.steps import choose_steps
+from ..tune.substeps import choose_steps
 from ..walls import check_conditions, wall_space
 from ..walls.galerkin import Galerkin
 from .bands import anchors_between, cheaper, inside_filter, told_apart

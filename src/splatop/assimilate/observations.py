@@ -1,7 +1,7 @@
 """What sensors reported: a value of one field at one place and time, each with its noise."""
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, fields, replace
+from dataclasses import dataclass, fields
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -96,9 +96,6 @@ class Observations:
         values = {f.name: getattr(self, f.name) for f in fields(self)}
         return Observations(**{k: None if v is None else v[chosen] for k, v in values.items()})
 
-    def with_sigma(self, sigma: np.ndarray) -> "Observations":
-        return replace(self, sigma=sigma)
-
     def sigma_or(self, estimate: dict[str, float]) -> np.ndarray:
         """The noise of each report, where it is not known the estimate for its field."""
         own = np.array([estimate.get(name, np.nan) for name in self.fields])
@@ -162,7 +159,7 @@ class Observations:
     ) -> "Observations":
         """From a CSV, Parquet or NetCDF file, a pandas table, or an xarray data set; `columns` says
         what they are called there, `time_unit` what moments are counted in."""
-        from .reading import read_observations
+        from .observation_files import read_observations
 
         return read_observations(source, fields=fields, columns=columns, time_unit=time_unit)
 

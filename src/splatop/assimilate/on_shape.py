@@ -15,7 +15,7 @@ from ..grid import Grid
 from ..points import Points
 from ..spaces.kept import shape_basis_of
 from ..walls import wall_space
-from ..walls.on_shape import shape_anchors
+from ..walls.shape_resolution import shape_anchors
 
 # Gaussians across the shape, for each point along the longer side of its box, and limits.
 _ANCHORS, _LEAST, _MOST = 0.4, 10, 24

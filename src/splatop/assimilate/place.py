@@ -16,10 +16,9 @@ from ..threads import one_blas_thread
 from .dynamics import Dynamics
 from .expected import choose_prior_without_reports, with_steps
 from .minimise import Forward
-from .observations import Observations
 from .observe import look
 from .prior import draw, measure
-from .source import Setting, as_dynamics
+from .source import EquationSetting, as_dynamics
 from .unknowns import Prior
 from .window import unknowns_of
 
@@ -87,7 +86,7 @@ def place(
         raise SplatopError(
             f"expected noise above 0, got {noise:g}" + ("" if sigma is None else f" and {sigma:g}")
         )
-    setting = Setting(coefficients, lengths, points, dt, origin, boundary, sampling, shape)
+    setting = EquationSetting(coefficients, lengths, points, dt, origin, boundary, sampling, shape)
     dynamics = as_dynamics(model, setting)
     known = choose_prior_without_reports(prior, dynamics, length)
     dynamics = with_steps(dynamics, known, ())
@@ -223,7 +222,7 @@ def _candidates(given: Any, dynamics: Dynamics) -> np.ndarray:
 
 def _places(source: Any) -> np.ndarray:
     """The places of a table, whatever else is in it."""
-    from .reading import read_places
+    from .observation_files import read_places
 
     return read_places(source)
 
@@ -237,11 +236,3 @@ def _largest(prior: Prior, dynamics: Dynamics) -> tuple[Prior, float]:
     rest = np.where(std < least, std, 0.0)
     held = Prior(prior.mean, np.where(std >= least, std, 0.0), prior.source)
     return held, float(np.sqrt(np.sum(rest**2) / len(rest)))
-
-
-def as_observations(placement: Placement) -> Observations:
-    """The places as a table, for a file: one row for each sensor, at time 0."""
-    n = len(placement.places)
-    return Observations(
-        np.zeros(n), placement.places, np.full(n, placement.dynamics.fields[0]), np.zeros(n)
-    )

@@ -3,8 +3,6 @@ smooth spectrum whose strength and length make the reports likeliest."""
 
 from dataclasses import dataclass
 
-import jax
-import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Float
 
@@ -277,9 +275,3 @@ def draw(prior: Prior, count: int, seed: int = 0) -> Float[np.ndarray, "n C *R"]
     """Random states of the prior, as numbers of the space."""
     rng = np.random.default_rng(seed)
     return prior.mean + prior.std * rng.normal(size=(count, *prior.std.shape))
-
-
-def values_at(space: Space, numbers: np.ndarray, places: np.ndarray) -> np.ndarray:
-    """A state's fields at places, `(C, n)`."""
-    with jax.enable_x64(True):
-        return np.asarray(space.at(jnp.asarray(numbers), places, value(space.dims)))

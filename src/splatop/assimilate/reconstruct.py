@@ -18,12 +18,12 @@ from ..grid import Grid
 from ..points import Points
 from ..spaces import BoxSpace, ShapeSpace, Space
 from ..threads import one_blas_thread
-from ..walls.on_shape import shape_anchors
-from .frames import Frames, grid_places
+from ..walls.shape_resolution import shape_anchors
 from .observations import Observations, checked
 from .on_shape import shape_box, shape_domain
 from .prior import Smoothness, averaged_functions, fit_smoothness, functions_at, measure
 from .state import HeldOut
+from .uncertain_frames import Frames, grid_places
 
 # Gaussians across a shape.
 _ACROSS = 20

@@ -10,7 +10,7 @@ from .minimise import Data, Forward, Minimum, growing
 from .observe import Taps
 from .posterior import directions_told
 from .runs import seen
-from .starts import from_starts
+from .starts import from_coefficients, from_starts
 from .window import Options, Window
 
 # Rounds in which scales are estimated, and the change that ends them.
@@ -62,15 +62,11 @@ def settle(window: Window, options: Options, start: np.ndarray | None = None) ->
         sigma = observations.sigma_or(missing)
         forward = window.forward
         programs = window.programs(lengths if turn == 0 else lengths[-1:], sigma)
-        found = from_starts(
-            forward,
-            programs,
-            starts,
-            linear=window.dynamics.linear and not window.unknown,
-            most_steps=options.most_steps,
-            report=options.report,
-            once=once,
-        )
+        how = {"most_steps": options.most_steps, "report": options.report, "once": once}
+        if turn == 0 and start is None and window.dynamics.linear and window.unknown:
+            found = from_coefficients(forward, programs[-1], **how)
+        else:
+            found = from_starts(forward, programs, starts, linear=window.linear, **how)
         settled = Settled(window, forward, found, sigma, missing, *programs[-1])
         if turn == _ROUNDS - 1 or not np.isfinite(found.misfit):
             break

@@ -16,7 +16,7 @@ from .on_shape import shape_box
 
 
 @dataclass(frozen=True)
-class Setting:
+class EquationSetting:
     """What a model or an equation does not say of itself: the box, the grid that states are written
     on, and the time between them."""
 
@@ -30,7 +30,7 @@ class Setting:
     shape: str | None = None
 
 
-def as_dynamics(model: Any, setting: Setting, unknown: Sequence[str] = ()) -> Dynamics:
+def as_dynamics(model: Any, setting: EquationSetting, unknown: Sequence[str] = ()) -> Dynamics:
     """What a model, its name, an equation or its text stands for."""
     given = dict(setting.coefficients or {})
     model = getattr(model, "model", model)  # what `fit` returns holds one
@@ -70,7 +70,7 @@ def as_dynamics(model: Any, setting: Setting, unknown: Sequence[str] = ()) -> Dy
     return _of_equation(model, given, setting)
 
 
-def _of_equation(model: Any, given: dict[str, float], setting: Setting) -> Dynamics:
+def _of_equation(model: Any, given: dict[str, float], setting: EquationSetting) -> Dynamics:
     if setting.shape is not None and setting.lengths is None:
         sides, begin = shape_box(setting.shape)
         setting = replace(setting, lengths=sides, origin=setting.origin or begin)
@@ -112,7 +112,9 @@ def _of_equation(model: Any, given: dict[str, float], setting: Setting) -> Dynam
     )
 
 
-def _of_benchmark(benchmark: Benchmark, given: dict[str, float], setting: Setting) -> Dynamics:
+def _of_benchmark(
+    benchmark: Benchmark, given: dict[str, float], setting: EquationSetting
+) -> Dynamics:
     points = _per_axis(setting.points, benchmark.dims, int)
     points = points or (benchmark.points,) * benchmark.dims
     return dynamics_of_equation(

@@ -5,9 +5,11 @@ from dataclasses import replace
 from typing import Any
 
 import equinox as eqx
+import jax.numpy as jnp
 import numpy as np
+from scipy.stats import norm, qmc
 
-from .minimise import STUCK, Data, Forward, Minimum, Progress, minimise
+from .minimise import STUCK, Data, Forward, Minimum, Once, Progress, minimise
 from .observations import Observations
 from .observe import Taps
 from .prior import first_guess
@@ -17,6 +19,8 @@ from .unknowns import Prior, Unknowns
 _ENOUGH = 3
 # Beginnings that are tried, the likeliest first.
 _MOST = 16
+# Of an equation that is linear but for its coefficients: values from which all unknowns go on.
+_FOLLOWED = 4
 
 
 def beginnings(
@@ -32,6 +36,37 @@ def beginnings(
         x[: unknowns.numbers_count] = guess.ravel()[np.asarray(unknowns.index)]
         found.append(x)
     return found
+
+
+def from_coefficients(
+    forward: Forward, window: tuple[Taps, Data], *, once: Once, **how: Any
+) -> Minimum:
+    """The first minimum that explains the reports, of an equation that is linear but for its
+    unknown coefficients; if there is none, the best.
+
+    For given coefficients the state is a linear problem. All together have many minima, because a
+    wave of a wrong speed can fit by its next crest. So the likeliest states for several values come
+    first, and all together go on from those that leave least.
+    """
+    unknowns = forward.unknowns
+    own = slice(unknowns.numbers_count, unknowns.known_count)
+    # The first point of the sequence is 0, which no probability is.
+    among = norm.ppf(qmc.Halton(len(unknowns.names), scramble=False).random(_MOST + 1)[1:])
+    states = []
+    for values in (np.zeros(len(unknowns.names)), *among):
+        x = np.zeros(unknowns.size, np.float32)
+        x[own] = values
+        held = eqx.tree_at(lambda u: u.spread, unknowns.shifted(x), jnp.zeros_like(unknowns.spread))
+        given = eqx.tree_at(lambda f: f.unknowns, forward, held)
+        state = minimise(given, [window], np.zeros_like(x), most_steps=2, linear=True, once=once)
+        left = state.ratio if np.isfinite(state.ratio) else np.inf
+        states.append((left, x + state.x))
+    found = []
+    for _, x in sorted(states, key=lambda one: one[0])[:_FOLLOWED]:
+        found.append(minimise(forward, [window], x, once=once, **how))
+        if found[-1].ratio <= STUCK:
+            return found[-1]
+    return min(found, key=lambda one: one.ratio if np.isfinite(one.ratio) else np.inf)
 
 
 def from_starts(

@@ -14,12 +14,12 @@ from ..points import Points
 from ..stepper import TIME
 from .check import Check
 from .dynamics import Dynamics
-from .frames import Frames
 from .minimise import Forward, Minimum
 from .model_error import ErrorScale
 from .observations import Observations
 from .observe import make_taps
 from .runs import random_increments, rolled, seen
+from .uncertain_frames import Frames
 from .unknowns import Prior
 
 

@@ -90,6 +90,11 @@ class Window:
         at = self.dynamics.clock(self.begin)
         return unknowns_of(self.dynamics, self.prior, self.unknown, errors=errors, at=at)
 
+    @property
+    def linear(self) -> bool:
+        """Whether what sensors see is a linear function of all that is looked for."""
+        return self.dynamics.linear and not self.unknown
+
     def starts(self, sigma: np.ndarray) -> list[np.ndarray]:
         """Where the minimiser begins, the likeliest first."""
         unknowns = self.unknowns

@@ -9,7 +9,7 @@ from typing import Any
 
 from ..errors import unknown_name
 from ..threads import one_blas_thread
-from .coarse import coarse
+from .coarse_cost import coarse
 from .rendering import lattice, render, window
 from .shapes import shapes
 from .startup import startup, threads

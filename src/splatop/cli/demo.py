@@ -1,5 +1,5 @@
 """The main job in a few minutes: noisy data between walls, an equation known in part, contenders
-side by side on trajectories that none has seen, a report."""
+side by side on held-out trajectories, a report."""
 
 from dataclasses import replace
 from pathlib import Path
@@ -68,7 +68,7 @@ def demo(
         say(f"{stop}; the same command continues")
         raise typer.Exit(130) from stop
     models["splatop"] = found
-    console.rule(f"{TEST[0]} trajectories that none has seen, {TEST[1]} steps, without noise")
+    console.rule(f"{TEST[0]} held-out trajectories, {TEST[1]} steps, without noise")
     tests = open_trajectories(test)
     with progress_bar("evaluating") as progress:
         metrics = evaluate_all(models, tests, steps=TEST[1], also=("cost",), progress=progress)

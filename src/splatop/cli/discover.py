@@ -103,7 +103,7 @@ def discover(
 
 
 def _print(found: Any, seconds: float) -> None:
-    from ..discover.result import SHOWN
+    from ..discover.discovered import SHOWN
 
     if not found.trusted:
         console.print("not trusted: read the warnings before you use this equation")

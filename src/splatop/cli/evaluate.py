@@ -178,8 +178,7 @@ def _evaluate_shipped(trajectories: int | None, *, json: bool, out: Path | None)
 def print_metrics(several: list) -> None:
     """A table of the measured models (`Metrics`), each surrogate with its physics, and the
     published ones."""
-    from ..evaluate.published import published_rollout
-    from ..evaluate.tables import (
+    from ..evaluate.metrics_tables import (
         PUBLISHED,
         ROLLOUT_COLUMNS,
         protocol_note,
@@ -187,6 +186,7 @@ def print_metrics(several: list) -> None:
         rollout_row,
         with_physics_alone,
     )
+    from ..evaluate.published import published_rollout
 
     table = numbers_table(*ROLLOUT_COLUMNS)
     for metrics in with_physics_alone(several):

@@ -193,6 +193,7 @@ def selected(data: Trajectories, count: int | None, *, noise: tuple[float, int])
     import numpy as np
 
     from ..data import ArrayTrajectories
+    from ..data.split import part
     from ..identify import add_noise
 
     level, seed = noise
@@ -205,17 +206,27 @@ def selected(data: Trajectories, count: int | None, *, noise: tuple[float, int])
         raise SplatopError(
             f"expected 1 to {data.trajectories} trajectories, which {data.source} has, got {count}"
         )
-    whole = (data.window(i, 0, data.frames) for i in range(count))
-    return ArrayTrajectories(
-        np.stack([add_noise(w, level, (seed, i)) for i, w in enumerate(whole)]),
-        data.grid,
-        dt=data.dt,
-        fields=data.fields,
-        coefficients={name: values[:count] for name, values in data.coefficients.items()},
-        attributes=data.attributes,
-        domain=data.domain,
-        times=data.times,
+    chosen = part(
+        data, slice(count), which=f"the first {count} of {data.trajectories} trajectories"
     )
+    if not level:
+        return chosen
+
+    def noisy(whole: Trajectories) -> Trajectories:
+        windows = (whole.window(i, 0, whole.frames) for i in range(count))
+        frames = [add_noise(w, level, (seed, i)) for i, w in enumerate(windows)]
+        return ArrayTrajectories(
+            np.stack(frames),
+            whole.grid,
+            dt=whole.dt,
+            fields=whole.fields,
+            coefficients=whole.coefficients,
+            attributes=whole.attributes,
+            domain=whole.domain,
+            times=whole.times,
+        )
+
+    return chosen.made_of(noisy)
 
 
 def _summary(found: list, data: Trajectories) -> dict[str, Any]:

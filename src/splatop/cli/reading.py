@@ -46,7 +46,8 @@ _OPTIONS: dict[str, tuple[Any, Any]] = {
         Annotated[
             str | None,
             typer.Option(
-                help="Fields to read, or names of the channels: u,v,p. u=usol reads usol as u."
+                help="Fields to read, or names of the channels: u,v,p. u=usol reads usol as u, "
+                "v=dt(u) is the rate of u by differences."
             ),
         ],
         None,

@@ -17,7 +17,7 @@ def reproduce(
         list[str] | None,
         typer.Argument(metavar="NAME...", help="From --list; or tables, figures, all."),
     ] = None,
-    preset: Annotated[str, typer.Option(help="paper, fast or smoke.")] = "fast",
+    preset: Annotated[str, typer.Option(help="paper, fast, long or smoke.")] = "fast",
     out: Annotated[Path, typer.Option(help="Folder for results and runs.")] = Path("reproduction"),
     listing: Annotated[
         bool, typer.Option("--list", help="Show every name and what it is in the paper.")

@@ -42,7 +42,7 @@ def analysed(
     resume: bool,
 ) -> Analysed:
     """The frames of what sensors reported, in a file beside the run folder."""
-    from ..assimilate.learn import from_sensors
+    from ..assimilate.from_sensors import from_sensors
     from ..data import open_trajectories, save_trajectories
     from ..equation import parse_coefficients
 

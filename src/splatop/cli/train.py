@@ -7,7 +7,7 @@ import typer
 
 from ..errors import SplatopError
 from .app import JsonOption, app, console, print_json
-from .coarse import CoarseOption, factor_of, proposals, typical, within_budget
+from .coarse_options import CoarseOption, factor_of, proposals, typical, within_budget
 from .compiled import keeps_compiled
 from .progress import TrainingProgress
 from .reading import Reading, arguments, moments, open_for, reads_a_file
@@ -89,7 +89,7 @@ def train(
         str | None,
         typer.Option(help="What a term found for ? must respect, as for `splatop discover`."),
     ] = None,
-    preset: Annotated[str, typer.Option(help="paper, fast or smoke.")] = "fast",
+    preset: Annotated[str, typer.Option(help="paper, fast, long or smoke.")] = "fast",
     model: Annotated[str, typer.Option(help="surrogate, physics, fno, unet or resnet.")] = (
         "surrogate"
     ),

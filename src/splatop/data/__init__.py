@@ -2,7 +2,6 @@
 
 from .axes import as_origin as as_origin
 from .frames import frames_at as frames_at
-from .frames import roughest_frames as roughest_frames
 from .frames import roughest_pairs as roughest_pairs
 from .frames import spread_frames as spread_frames
 from .frames import spread_pairs as spread_pairs

@@ -11,6 +11,7 @@ T = TypeVar("T")
 
 SPATIAL = "xyz"
 _UNEVEN = 1e-3  # of the spacing, beside the rounding of coordinates stored in float32
+_ROUNDED = 0.08  # of the spacing: rounding to decimals may move a coordinate by no more
 
 
 def parse_axes(axes: str, rank: int, *, source: str) -> str:
@@ -87,7 +88,25 @@ def uneven_gaps(coordinates: np.ndarray) -> np.ndarray:
     gaps = np.diff(coordinates)
     rounding = 4 * np.finfo(np.float32).eps * np.abs(coordinates).max()
     typical = np.median(gaps)
-    return np.abs(gaps - typical) > _UNEVEN * abs(typical) + rounding
+    uneven = np.abs(gaps - typical) > _UNEVEN * abs(typical) + rounding
+    if uneven.any() and _even_before_rounding(coordinates, rounding):
+        return np.zeros_like(uneven)
+    return uneven
+
+
+def _even_before_rounding(coordinates: np.ndarray, tolerance: float) -> bool:
+    """Whether even coordinates, written with few decimals, would be these: 0.062 and 0.125."""
+    index = np.arange(len(coordinates))
+    slope, start = np.polyfit(index, coordinates, 1)
+    off = float(np.max(np.abs(coordinates - (start + slope * index))))
+    if not 0 < off < _ROUNDED * abs(slope):
+        return False
+    # Rounding moves by half a unit of the last decimal; the line is fitted to what it left.
+    for unit in 10.0 ** (np.ceil(np.log10(off)) + np.arange(2)):
+        rest = np.abs(coordinates - unit * np.round(coordinates / unit)).max()
+        if off <= 0.8 * unit and rest <= tolerance:
+            return True
+    return False
 
 
 def as_lengths(lengths: float | Sequence[float] | None, dims: int) -> tuple[float, ...] | None:

@@ -16,7 +16,7 @@ from ..errors import SplatopError
 from ..grid import Grid
 from .axes import as_lengths, as_origin
 from .ends import Sampled, proposed, sampled, seen_at, violation
-from .evened import evened
+from .evened import evened, turned
 from .sampling import AxisPoints, axis_points, both_ends, sampling_words, unknown_sampling
 from .seam import Seam, check_seam, open_seam, seams_of, without_end
 from .shaped import settled_on_shape, speaks_of_a_shape
@@ -64,6 +64,8 @@ def settled(data: Trajectories, told: Told) -> Trajectories:
     if told.boundary is not None and told.periodic:
         raise SplatopError("expected --boundary or --periodic, got both: 'all: periodic' is a text")
     if isinstance(data.grid, Grid):
+        if told.mask is not None:
+            told = replace(told, mask=turned(np.asarray(told.mask), data))
         data = evened(data, resample=told.resample, lengths=told.lengths, origin=told.origin)
     if speaks_of_a_shape(data, told.shape, told.mask):
         return settled_on_shape(data, told)

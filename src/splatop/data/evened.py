@@ -98,6 +98,15 @@ def evened(
     return changed
 
 
+def turned(mask: np.ndarray, data: Trajectories) -> np.ndarray:
+    """A mask in the order of the file, turned round along axes whose coordinates fall."""
+    for axis, name in enumerate(SPATIAL[: mask.ndim]):
+        along = data.coordinates.get(name)
+        if along is not None and _is_line(along, mask.shape[axis]) and along[0] > along[-1]:
+            mask = np.flip(mask, axis)
+    return mask
+
+
 def _is_line(along: np.ndarray | None, count: int) -> bool:
     return (
         along is not None

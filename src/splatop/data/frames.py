@@ -23,16 +23,10 @@ def spread_pairs(data: Trajectories, moments: int, *, first: int = 0) -> np.ndar
     return np.array([(b, t) for b in which for t in times])
 
 
-def roughest_frames(data: Trajectories, count: int, *, most: int = 2048) -> np.ndarray:
-    """The `count` frames `(n, C, *N)` with the largest part of their amplitude in high modes.
-
-    All frames are looked at, or `most` of them, spread over all trajectories and their time.
-    """
-    return frames_at(data, roughest_pairs(data, count, most=most))
-
-
 def roughest_pairs(data: Trajectories, count: int, *, most: int = 2048) -> np.ndarray:
-    """The trajectory and the number of each of these frames."""
+    """The trajectory and the number of each of the `count` frames with the largest part of their
+    amplitude in high modes, among all frames, or `most` of them, spread over all trajectories and
+    their time."""
     every = data.trajectories * data.frames
     numbers = np.unique(np.linspace(0, every - 1, min(every, most)).astype(int))
     pairs = np.stack(np.divmod(numbers, data.frames), axis=1)

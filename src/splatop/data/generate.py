@@ -16,16 +16,14 @@ from .._version import __version__
 from ..benchmarks import Benchmark
 from ..errors import SplatopError, check_memory, size_text
 from ..points import Points
+from ..solver import solve_many_on_shape, solve_one_between_walls
 from ..stepper import rollout
-from ..walls import random_starts, random_state, solve_between_walls, solve_on_shape
 from .reference import draw_coefficients, initial_state, reference_stepper, trajectory_keys
 from .trajectories import GIBIBYTE, ArrayTrajectories
 from .well_writer import Layout, Progress, check_writable_size, writing
 
 # Of a trajectory: the solver's, its result, the next one, and the one that is written.
 _COPIES = 4
-# Trajectories on a shape that are solved at once.
-_TOGETHER = 16
 
 
 @dataclass(frozen=True)
@@ -208,39 +206,15 @@ def _solutions(plan: _Plan, coefficients: Mapping[str, np.ndarray]) -> Iterator[
 
 
 def _between_walls(plan: _Plan, coefficients: Mapping[str, np.ndarray]) -> Iterator[np.ndarray]:
-    benchmark = plan.benchmark
-    if benchmark.shape:
-        yield from _on_shape(plan)
+    benchmark, times = plan.benchmark, {"dt": plan.benchmark.dt, "steps": plan.steps}
+    with jax.enable_x64(False):
+        keys = [_keys(plan, index)[1] for index in range(plan.trajectories)]
+    place: dict[str, Any] = {"domain": benchmark.domain, **times}
+    if isinstance(benchmark.grid, Points):
+        place |= {"at": benchmark.grid, "anchors": benchmark.anchors}
+        yield from solve_many_on_shape(benchmark.equation, benchmark.coefficients, keys, **place)
         return
-    for index in range(plan.trajectories):
+    for index, key in enumerate(keys):
         own = {name: float(values[index]) for name, values in coefficients.items()}
-        place: dict[str, Any] = {"domain": benchmark.domain, "grid": benchmark.grid}
-        with jax.enable_x64(False):
-            key = _keys(plan, index)[1]
-            u0 = random_state(benchmark.equation, own, key=key, **place)
-        frames, _ = solve_between_walls(
-            benchmark.equation, own, u0, dt=benchmark.dt, steps=plan.steps, **place
-        )
-        yield frames.astype(np.float32)
-
-
-def _on_shape(plan: _Plan) -> Iterator[np.ndarray]:
-    """A few trajectories at a time: their steps are products of matrices then."""
-    benchmark, at = plan.benchmark, plan.benchmark.grid
-    assert isinstance(at, Points)
-    place: dict[str, Any] = {"domain": benchmark.domain, "anchors": benchmark.anchors}
-    for first in range(0, plan.trajectories, _TOGETHER):
-        with jax.enable_x64(False):
-            which = range(first, min(first + _TOGETHER, plan.trajectories))
-            keys = [_keys(plan, index)[1] for index in which]
-            starts = random_starts(benchmark.equation, keys=keys, **place)
-        frames, _ = solve_on_shape(
-            benchmark.equation,
-            benchmark.coefficients,
-            starts,
-            at=at,
-            dt=benchmark.dt,
-            steps=plan.steps,
-            **place,
-        )
-        yield from frames.astype(np.float32)
+        place["grid"] = benchmark.grid
+        yield solve_one_between_walls(benchmark.equation, own, key, **place)

@@ -18,6 +18,7 @@ from .masks import read_mask
 from .mesh_series import SERIES, SINGLE, one_mesh, open_series
 from .names import Renamed, names_asked
 from .pdebench import FlatTrajectories, GroupedTrajectories, is_flat, is_grouped
+from .rates import WithRates, rates_asked
 from .scattered import from_arrays, from_dataset
 from .tables import TABLES, open_matrix, open_table
 from .times import steady, told_times
@@ -50,11 +51,11 @@ def open_trajectories(
     """Open a file of trajectories; windows are read when they are asked for.
 
     What the file does not state has to be given: the order of the `axes` (as in "btcxy"), the names
-    of the `fields` (`u=usol` reads usol as u), the side `lengths` of the box, the time step `dt`;
-    and the `origin` that the axes begin at, which is 0 unless the file has coordinates. Given
-    values replace the file's. `t0` is the time of the first frame, which an equation with `t` in it
-    needs; a file with time stamps states it. `inputs` are fields that drive the others and are not
-    predicted.
+    of the `fields` (`u=usol` reads usol as u, `v=dt(u)` makes a field of the rate of u), the side
+    `lengths` of the box, the time step `dt`; and the `origin` that the axes begin at, which is 0
+    unless the file has coordinates. Given values replace the file's. `t0` is the time of the first
+    frame, which an equation with `t` in it needs; a file with time stamps states it. `inputs` are
+    fields that drive the others and are not predicted.
 
     `boundary` says what holds at the edges, as in "x0: u = 0; x1: dn(u) = 0; y: periodic", and
     `sampling` where the points of bounded axes lie ("ends", "cells" or "left", one for all axes or
@@ -73,6 +74,7 @@ def open_trajectories(
     path = Path(path)
     if shape is not None and mask is not None:
         raise SplatopError("expected --shape or --mask, got both: leave one out")
+    fields, rates = rates_asked(fields)
     files_names, new_names = names_asked(fields)
     asked = {"fields": files_names, "lengths": lengths, "dt": dt, "origin": origin}
     try:
@@ -87,18 +89,21 @@ def open_trajectories(
     try:
         if trajectories.frames < 2:
             raise steady(path.name)
+        trajectories.times = told_times(
+            trajectories.times, t0, dt=trajectories.dt, frames=trajectories.frames
+        )
         if new_names:
             trajectories = Renamed(trajectories, new_names)
-        trajectories = with_inputs(real_fields(trajectories), inputs)
+        trajectories = real_fields(trajectories)
+        if rates:
+            trajectories = WithRates(trajectories, rates)
+        trajectories = with_inputs(trajectories, inputs)
         check_drop(drop_end, inputs)
         inside = None if mask is None else read_mask(path, mask, trajectories)
         told = Told(
             boundary, sampling, periodic, drop_end, lengths, origin, shape, inside, resample
         )
         trajectories = settled(trajectories, told)
-        trajectories.times = told_times(
-            trajectories.times, t0, dt=trajectories.dt, frames=trajectories.frames
-        )
     except BaseException:
         trajectories.close()
         raise

@@ -18,9 +18,12 @@ from ..shapes.mesh import SUFFIXES, read_mesh, shape_of_mesh
 from .axes import as_lengths, as_origin
 from .masks import where_finite
 from .obeyed import check_conditions
+from .points_window import all_free, look_for_holes, window_of
 from .sampling import axis_points, rounded, sampling_words
 from .trajectories import Trajectories
-from .window import all_free, look_for_holes, window_of
+
+# Points that show a side of their box lie on it, up to this share of its length.
+_FEWEST_ON_SIDE, _ON_SIDE = 3, 1e-6
 
 
 class MaskedTrajectories(Trajectories):
@@ -100,6 +103,8 @@ def _shape_of_points(data: Trajectories, told: Any) -> tuple[Shape, tuple[Place,
         around = _corners(stated)
     elif all_free(told.boundary):
         around = window_of(data.grid, boxed=True).bounds
+    else:
+        around = _box_of_sides(data.grid)
     mesh = data.mesh_shape
     if told.shape is not None:
         shape = _read(told.shape, around)
@@ -120,6 +125,21 @@ def _shape_of_points(data: Trajectories, told: Any) -> tuple[Shape, tuple[Place,
             'larger and nothing holds at its edges, give --boundary "all: free"'
         )
     return shape, around or shape.bounds
+
+
+def _box_of_sides(grid: Points) -> tuple[Place, Place] | None:
+    """The box that points show by lying on each of its sides, as those of a mesh do; None if they
+    do not, or if rounder numbers lie close beyond, as where points are the middles of cells."""
+    low, high = grid.places.min(0), grid.places.max(0)
+    tiny = _ON_SIDE * (high - low)
+    on_sides = [np.abs(grid.places - end) <= tiny for end in (low, high)]
+    if min(int(count) for one in on_sides for count in one.sum(0)) < _FEWEST_ON_SIDE:
+        return None
+    size, ends = high - low, (*low, *high)
+    rounder = [_outward(one, size[k % 2], k < 2) for k, one in enumerate(ends)]
+    if (np.abs(np.subtract(rounder, ends)) > np.tile(tiny, 2)).any():
+        return None
+    return (float(low[0]), float(low[1])), (float(high[0]), float(high[1]))
 
 
 def _outward(end: float, size: float, low: bool) -> float:

@@ -30,6 +30,11 @@ COUNTERS = (
     *("timestep", "time step", "point id", "pointid", "cell id", "node", "node id", "index", "id"),
     *("unnamed: 0", "block number", "block name", "row id", "vtkoriginalpointids"),
 )
+# A unit behind a name of time or place, as in `time_s` and `x_m`.
+_UNIT_BEHIND = re.compile(
+    r"[_ .](s|sec|secs|seconds|ms|min|minutes|h|hr|hours|d|days|utc|m|mm|cm|km|metres|meters|deg|"
+    r"degrees)$"
+)
 _UNIT = re.compile(r"\s*[\(\[][^\)\]]*[\)\]]\s*$")
 _AT_TIME = re.compile(r"^(?P<field>.+?)\s*@\s*(?:\d+:\s*)?t\s*=\s*(?P<t>[-+.\deE]+)(?:\s*\w+)?$")
 _SPACED_NAME = re.compile(r"\S+(?: [\(\[][^\)\]]*[\)\]])?(?: @ (?:\d+: )?\S+)?")
@@ -65,7 +70,38 @@ def read_table(path: Path) -> Any:
             f"{table.shape[1]} without names: name the columns in the first line, such as t,x,y,u; "
             "if it is an array of rows and columns, give --axes tx (or xt), --lengths and --dt"
         )
-    return _over_time(table)
+    return _over_time(_without_units(table, path.name))
+
+
+def _without_units(table: Any, source: str) -> Any:
+    """Without a first row that holds no numbers but those of columns that are otherwise numbers:
+    their units."""
+    import pandas as pd
+
+    def numeric(values: Any) -> Any:
+        return pd.to_numeric(values, errors="coerce")
+
+    if len(table) < 2 or numeric(table.iloc[0]).notna().any():
+        return table
+    rest = table.iloc[1:].reset_index(drop=True)
+    numbers = {}
+    for column in table.columns[table.iloc[0].notna()]:
+        read = numeric(rest[column])
+        if read.notna().any() and (read.notna() | rest[column].isna()).all():
+            numbers[column] = read
+    if not numbers:
+        return table
+    told = ", ".join(f"{column} {table[column].iloc[0]}" for column in numbers)
+    warnings.warn(f"{source}: its first row holds units ({told}) and is left out", stacklevel=4)
+    return rest.assign(**numbers)
+
+
+def columns_as_rows(time: Any) -> str:
+    """What is said of a table that has a column for each sensor, and no places."""
+    return (
+        f"if each column is a sensor, make rows of them: pandas' table.melt('{time}', "
+        "var_name='sensor', value_name='u'), with a column x of each sensor's place"
+    )
 
 
 def read_numbers(path: Path) -> np.ndarray:
@@ -181,13 +217,19 @@ def place_and_time(columns: Iterable[Any], source: str) -> dict[str, Any]:
     plain: dict[str, Any] = {}
     for column in columns:
         plain.setdefault(without_unit(str(column)).lower(), column)
+    bare: dict[str, Any] = {}
+    for name, column in plain.items():
+        bare.setdefault(_UNIT_BEHIND.sub("", name), column)
     found: dict[str, Any] = {}
     for key, called in _CALLED.items():
         exact = next((c for c in columns if without_unit(str(c)) == key), None)
         alike = next((plain[name] for name in called if name in plain), None)
+        if alike is None:
+            alike = next((bare[name] for name in called if name in bare), None)
         if exact is not None or alike is not None:
             found[key] = alike if exact is None else exact
-    degrees = [c for c in found.values() if without_unit(str(c)).lower() in _DEGREES]
+    plainly = {c: _UNIT_BEHIND.sub("", without_unit(str(c)).lower()) for c in found.values()}
+    degrees = [c for c, name in plainly.items() if name in _DEGREES]
     if degrees:
         warnings.warn(
             f"{source}: {' and '.join(map(str, degrees))} are read as x and y, in degrees as "

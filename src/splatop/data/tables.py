@@ -16,6 +16,7 @@ from .places import at_places
 from .table_file import (
     BINARY,
     COUNTERS,
+    columns_as_rows,
     fields_of,
     moments,
     place_and_time,
@@ -24,6 +25,8 @@ from .table_file import (
 )
 from .trajectories import ArrayTrajectories, Trajectories
 
+# Columns of a table without places, from which on they may be sensors.
+_COLUMNS = 3
 TABLES = (".csv", ".tsv", ".txt", ".dat", ".parquet", ".pq")
 
 
@@ -100,10 +103,13 @@ def _columns(
     keys = place_and_time(table.columns, source)
     missing = [key for key in ("t", "x") if key not in keys]
     if missing:
+        cure = "rename columns in the first line (time t, place x and y)"
+        if missing == ["x"] and len(table.columns) > _COLUMNS:
+            cure += f"; {columns_as_rows(keys['t'])}"
         raise SplatopError(
             f"{source}: expected columns t, x[, y, z], one for each field, and trajectory if there "
             f"are several, got {', '.join(map(str, table.columns[:12]))}: no "
-            f"{', '.join(missing)}; rename columns in the first line (time t, place x and y)"
+            f"{', '.join(missing)}; {cure}"
         )
     if "z" in keys and "y" not in keys:
         raise SplatopError(f"{source}: expected columns x, y and z, got x and z: call z y")

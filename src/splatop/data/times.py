@@ -43,6 +43,9 @@ def frame_times(
     if uneven_gaps(stamps).any():
         return float(np.median(gaps)), stamps
     step = float(gaps.mean())
+    fitted = float(np.polyfit(np.arange(len(stamps)), stamps, 1)[0])
+    if abs(fitted - step) > _SAME * step:  # stamps of few decimals: the ends are rounded too
+        step = fitted
     if stated_dt is not None and np.isclose(step, stated_dt, rtol=1e-4):
         step = float(stated_dt)
     return step, stamps[0] + step * np.arange(len(stamps))

@@ -236,7 +236,7 @@ class Trajectories(abc.ABC):
             raise SplatopError(
                 f"{self.source}: expected finite values (below 3e38), got NaN or infinity in field "
                 f"'{self.fields[channel]}' of trajectory {trajectory} at step {start + offset}: "
-                "remove that trajectory, or cut it before that step" + self._what_nan_may_be
+                "remove that trajectory or frame (times may be uneven)" + self._what_nan_may_be
             )
 
     @property
@@ -246,8 +246,8 @@ class Trajectories(abc.ABC):
                 "; if points miss values now and then, give those that are there as a table to "
                 "splatop reconstruct or assimilate"
             )
-        outside = "; if NaN marks what lies outside, such as land, give --mask nan"
-        return outside if self.grid.dims == 2 else ""
+        outside = ", or fill them in; if NaN marks what lies outside, such as land, give --mask nan"
+        return outside if self.grid.dims == 2 else ", or fill them in"
 
 
 class ArrayTrajectories(Trajectories):

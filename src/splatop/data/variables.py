@@ -15,6 +15,7 @@ from xarray.core import indexing
 
 from ..errors import SplatopError, unknown_name
 from .axes import SPATIAL, common_shape, parse_axes
+from .folded import how_to_unfold
 from .labelled import LabelledTrajectories
 from .stored import Stored
 
@@ -277,10 +278,11 @@ def _unclear(
     missing += "" if "t" in along.values else " --dt 0.1"
     found = variables.listed(names)
     if "t" not in along.values:
+        unfold = how_to_unfold({one: _sides(arrays[one]) for one in names}, _scalars(arrays))
         return SplatopError(
             f"{source}: expected a time axis, got {found} with the coordinates {along.listed()}: "
-            f"if an axis of {name} is time, say which, as in{missing}; pairs of inputs and outputs "
-            "are not trajectories"
+            + (unfold or f"if an axis of {name} is time, say which, as in{missing}; pairs of ")
+            + ("" if unfold else "inputs and outputs are not trajectories")
         )
     return SplatopError(
         f"{source}: expected axes that the lengths of coordinates tell, got {found} with the "
@@ -334,6 +336,10 @@ def values_of(array: Any) -> np.ndarray:
     if isinstance(array, Stored):
         return array.part((slice(None),) * len(array.shape))
     return np.asarray(array)
+
+
+def _scalars(arrays: Mapping[str, Any]) -> dict[str, float]:
+    return {k: float(np.real(values_of(a)).item()) for k, a in arrays.items() if not _sides(a)}
 
 
 def _stored_step(variables: Variables) -> float | None:

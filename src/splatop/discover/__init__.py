@@ -1,6 +1,6 @@
 """Unknown terms of an equation, found as formulas."""
 
-from .api import discover as discover
-from .result import Discovered as Discovered
-from .result import FoundTerm as FoundTerm
+from .discovered import Discovered as Discovered
+from .discovered import FoundTerm as FoundTerm
+from .discovering import discover as discover
 from .symmetry import SYMMETRIES as SYMMETRIES

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from ..derivative import laplacian
-from ..equation.expression import Expression, FieldDerivative, Function, Monomial, atoms
+from ..equation.expression import Expression, FieldDerivative, Monomial
 from ..equation.limits import bounded_work
 from ..equation.parser import Parser
 from ..equation.printing import format_expression
@@ -181,7 +181,3 @@ def parse_terms(text: str, *, dims: int, fields: tuple[str, ...]) -> list[Expres
                 raise source.error("expected a term that is not zero", piece[0].at)
             found.append(side)
     return found
-
-
-def is_polynomial(expression: Expression) -> bool:
-    return not any(isinstance(atom, Function) for atom in atoms(expression))

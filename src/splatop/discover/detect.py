@@ -15,7 +15,7 @@ import numpy as np
 
 from ..equation.expression import FieldDerivative
 from .candidates import Candidate, Expression
-from .question import Group
+from .question import FieldGroup
 from .select import Task
 
 # Standard errors on either side of an estimate: its 95 % interval.
@@ -77,7 +77,7 @@ def sizes(own: Task) -> np.ndarray:
 
 
 def left_out(
-    group: Group,
+    group: FieldGroup,
     weighed: Sequence[tuple[Task, np.ndarray]],
     matrix: np.ndarray,
     also: Iterable[int] = (),
@@ -119,7 +119,7 @@ def _joined(
     return float(c[-1]), error, float(sizes(own)[-1])
 
 
-def _plain(group: Group) -> dict[Candidate, np.ndarray]:
+def _plain(group: FieldGroup) -> dict[Candidate, np.ndarray]:
     """Candidates that are linear, and the Laplacian of each field, as sums of the group's."""
     count = len(group.candidates)
     places = {candidate: i for i, candidate in enumerate(group.candidates)}

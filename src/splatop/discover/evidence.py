@@ -4,10 +4,10 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from ..identify.problem import NOISY
+from ..identify.inverse import NOISY
 from .candidates import Basis, Candidate, independent
 from .detect import LeftOut, left_out, sizes
-from .question import Group, Question
+from .question import FieldGroup, Question
 from .rivals import LISTED, alternatives, identities
 from .select import DEVIATIONS, Selection, Task, reselect, select, uncertain
 from .symmetry import Setting, isotropic
@@ -68,7 +68,7 @@ class Choice:
         )
 
 
-def choose(question: Question, group: Group, tasks: list[Task], *, noise: float) -> Choice:
+def choose(question: Question, group: FieldGroup, tasks: list[Task], *, noise: float) -> Choice:
     """The best set over all widths of the bells, with the evidence for it.
 
     A term counts as one only if it explains more of the change than `noise` is of the fields, or is
@@ -147,7 +147,7 @@ def _relevant(task: Task, chosen: Selection, noise: float) -> list[int]:
 
 
 def _evidence(
-    group: Group,
+    group: FieldGroup,
     task: Task,
     chosen: Selection,
     matrix: np.ndarray,
@@ -193,7 +193,7 @@ def _evidence(
 
 def _merged(
     setting: Setting,
-    group: Group,
+    group: FieldGroup,
     task: Task,
     chosen: Selection,
     matrix: np.ndarray,
@@ -246,7 +246,9 @@ def _row(composite: Candidate, field: str, places: dict[Candidate, int]) -> np.n
     return row
 
 
-def _support(task: Task, chosen: Selection, matrix: np.ndarray, group: Group) -> tuple[float, ...]:
+def _support(
+    task: Task, chosen: Selection, matrix: np.ndarray, group: FieldGroup
+) -> tuple[float, ...]:
     """How often each term is chosen if blocks of the data are drawn anew."""
     blocks, terms = len(task.rows), len(matrix)
     if blocks < 3 or not terms:

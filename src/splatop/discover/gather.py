@@ -11,7 +11,7 @@ from ..data import Trajectories
 from ..derivative import Derivative
 from ..equation import parse_equation
 from ..errors import SplatopError
-from ..identify.harmonics import Harmonics, times_of
+from ..identify.in_harmonics import Harmonics, times_of
 from ..identify.noise import Spectrum, measure, project
 from ..spaces import ShapeSpace
 from ..walls import Galerkin
@@ -26,7 +26,7 @@ _DEVIATIONS = 5.0
 
 
 @dataclass(frozen=True)
-class Frames:
+class Gathered:
     """Pieces of trajectories, `states` `(S, L, C, *M)` in the form that `modes` take."""
 
     states: np.ndarray
@@ -40,7 +40,7 @@ class Frames:
 
 def gather(
     data: Trajectories, begin: np.ndarray, length: int, degree: int, columns: int = 1
-) -> Frames:
+) -> Gathered:
     """The frames inside the band of all of them, on a grid that holds products without aliasing.
 
     So many columns must fit on it: where the band of clean data is too wide for that, what lies in
@@ -66,7 +66,7 @@ def gather(
     ratio = math.sqrt(math.prod(points) / math.prod(data.grid.points))
     modes = RingModes.of(band, points, data.grid.lengths)
     deviation = (noise * ratio).reshape(-1, *(1,) * len(band))
-    return Frames(states, owner, modes, data.grid.origin, loudest, deviation, data.dt)
+    return Gathered(states, owner, modes, data.grid.origin, loudest, deviation, data.dt)
 
 
 def gather_between_walls(
@@ -76,7 +76,7 @@ def gather_between_walls(
     degree: int,
     values: Mapping[str, float],
     wanted: Iterable[Derivative] = (),
-) -> Frames:
+) -> Gathered:
     """The frames as numbers of Gaussians that obey the conditions at the edges of a box or shape.
 
     `values` are those of coefficients that the conditions name. Derivatives that are `wanted` are
@@ -119,7 +119,7 @@ def gather_between_walls(
     deviation = held.deviation * ratio.reshape(-1, *(1,) * (held.deviation.ndim - 1))
     heard = _heard(states, deviation)
     states, deviation = states * heard, deviation * heard
-    return Frames(states, owner, modes, data.grid.origin, spectrum, deviation, data.dt)
+    return Gathered(states, owner, modes, data.grid.origin, spectrum, deviation, data.dt)
 
 
 def _heard(states: np.ndarray, deviation: np.ndarray) -> np.ndarray:

@@ -18,8 +18,8 @@ from ..equation import Equation, PartialEquation
 from ..equation.learned import LearnedTerm, feature_names, pairs, usual_arguments
 from ..errors import SplatopError
 from ..stepper import Coefficients
-from .regression import left, normal_equations, solved, trained
 from .samples import WINDOW, Samples, take
+from .weights import left, normal_equations, solved, trained
 
 WIDTH, DEPTH = 48, 2
 STEPS = 1500

@@ -11,7 +11,6 @@ from .symmetry import Setting, conserved, isotropic, keeps
 
 # The most candidates of one field's equation. Beyond, products of high order are left out.
 MOST = 160
-DEGREE = 3
 ORDER = 4
 # Total orders of derivatives in products of one, two and three factors, most to least.
 _TIERS = ((4, 4, 4), (4, 4, 2), (4, 3, 2), (4, 2, 2), (4, 2, 1), (4, 2, 0), (2, 2, 0), (2, 1, 0))

@@ -21,7 +21,7 @@ from ..equation.expression import Expression, FieldDerivative, atoms
 from ..equation.values import field_value
 from ..stepper import Coefficients
 from .bells import bells, usable_halves
-from .gather import Frames
+from .gather import Gathered
 from .modes import SHELLS, Modes
 
 BLOCKS = 12
@@ -121,7 +121,7 @@ def _plain_products(
 
 
 def accumulate(
-    frames: Frames,
+    frames: Gathered,
     basis: Sequence[Expression],
     *,
     fields: tuple[str, ...],

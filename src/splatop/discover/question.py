@@ -21,7 +21,7 @@ from .symmetry import Setting, keeps
 
 
 @dataclass(frozen=True)
-class Group:
+class FieldGroup:
     """Fields whose equations share coefficients, and the candidates of these.
 
     The first `forced` candidates are terms that the user wrote, with the names of their
@@ -45,7 +45,7 @@ class Question:
     setting: Setting
     known: Equation | None
     values: dict[str, float]
-    groups: tuple[Group, ...]
+    groups: tuple[FieldGroup, ...]
 
     @property
     def fields(self) -> tuple[str, ...]:
@@ -71,7 +71,7 @@ class Question:
         return frozenset(own | told)
 
     @cached_property
-    def basis(self) -> tuple[Basis, dict[Group, list[dict[str, dict[int, float]]]]]:
+    def basis(self) -> tuple[Basis, dict[FieldGroup, list[dict[str, dict[int, float]]]]]:
         """The products of all candidates, and each candidate in terms of them, by field."""
         basis = Basis()
         rows = {
@@ -80,7 +80,7 @@ class Question:
         }
         return basis, rows
 
-    def task(self, group: Group, moments: Moments) -> Task:
+    def task(self, group: FieldGroup, moments: Moments) -> Task:
         basis, rows = self.basis
         p, channels = len(basis), len(self.fields)
         weights, targets = [], []
@@ -172,7 +172,7 @@ def _groups(
     fields: tuple[str, ...],
     named: list[tuple[str, Candidate]],
     candidates: list[tuple[str, list[Candidate]]],
-) -> tuple[Group, ...]:
+) -> tuple[FieldGroup, ...]:
     """Fields that share a coefficient are looked at together."""
     every = [c for _, c in named] + [c for _, own in candidates for c in own]
     owner = {field: {field} for field in fields}
@@ -187,5 +187,5 @@ def _groups(
         both = independent([*(c for _, c in own), *rest])
         if both:
             ordered = tuple(field for field in fields if field in together)
-            found.append(Group(ordered, tuple(both), tuple(n for n, _ in own)))
+            found.append(FieldGroup(ordered, tuple(both), tuple(n for n, _ in own)))
     return tuple(sorted(found, key=lambda group: fields.index(group.fields[0])))

@@ -11,7 +11,7 @@ from ..equation import Equation
 from ..equation.grouping import ExpressionTerm
 from ..errors import SplatopError
 from ..identify import Identified, identify_trajectories
-from ..identify.pieces import SHORTEST, frames_within, seconds_of_a_frame
+from ..identify.frame_pieces import SHORTEST, frames_within, seconds_of_a_frame
 from .candidates import Candidate
 from .question import Question
 

@@ -3,7 +3,7 @@
 import numpy as np
 
 from .candidates import Candidate
-from .question import Group
+from .question import FieldGroup
 from .search import substitutes
 from .select import Selection, Task, uncertain
 
@@ -19,7 +19,7 @@ ADEQUATE = 0.02
 
 
 def alternatives(
-    task: Task, chosen: Selection, group: Group, matrix: np.ndarray
+    task: Task, chosen: Selection, group: FieldGroup, matrix: np.ndarray
 ) -> tuple[tuple[Candidate, ...], ...]:
     """Other sets of at most as many terms whose criterion is close to the best, without those that
     hold all terms found (`matrix`) and more."""
@@ -47,7 +47,7 @@ def alternatives(
 
 
 def identities(
-    task: Task, chosen: Selection, group: Group, matrix: np.ndarray, without: tuple[float, ...]
+    task: Task, chosen: Selection, group: FieldGroup, matrix: np.ndarray, without: tuple[float, ...]
 ) -> tuple[tuple[Candidate, ...], ...]:
     """Sets of more terms that fit as well, without one that makes much of the change: in these data
     it is the same as others. A single wave that travels is advected, or obeys KdV."""

@@ -21,7 +21,7 @@ from ..equation import Equation
 from ..equation.learned import LearnedTerm, divergence, features, fluxes
 from ..errors import SplatopError
 from ..identify.weak import time_tests
-from .gather import Frames, gather, gather_between_walls
+from .gather import Gathered, gather, gather_between_walls
 
 WINDOW = 7
 # Windows, and points of each that are kept; a flux needs all points, so fewer windows.
@@ -134,7 +134,7 @@ def gathered(
     windows: int,
     coefficients: Mapping[str, float],
     wanted: Iterable[Derivative],
-) -> Frames:
+) -> Gathered:
     """About so many windows of seven frames, spread over all trajectories."""
     if data.trajectories > windows:
         data = part(data, slice(0, windows), which=f"the first {windows} trajectories")

@@ -6,7 +6,7 @@ import numpy as np
 
 from ..identify.diagnose import UNRESOLVED, unresolved_text
 from .evidence import Choice
-from .gather import Frames
+from .gather import Gathered
 from .question import Question
 from .refine import Refined
 from .rivals import ADEQUATE
@@ -26,7 +26,7 @@ _NAMED = 3
 
 
 @dataclass(frozen=True)
-class Verdict:
+class Trust:
     trusted: bool
     warnings: tuple[str, ...]
     alternatives: tuple[str, ...]
@@ -35,11 +35,11 @@ class Verdict:
 
 def judge(
     question: Question,
-    held: Frames,
+    held: Gathered,
     choices: list[Choice],
     refined: Refined | None,
     seconds: float | None = None,
-) -> Verdict:
+) -> Trust:
     """Doubts first: each of them makes the equation untrusted. `seconds` is what following it in
     time would have taken, if that was more than the budget."""
     doubts: list[str] = []
@@ -72,7 +72,7 @@ def judge(
         use = np.isfinite(refined.values).all() and refined.surer
         doubts += _disagreement(choices, refined)
     warnings = tuple(dict.fromkeys([*doubts, *notes]))
-    return Verdict(not doubts, warnings, alternatives, bool(use))
+    return Trust(not doubts, warnings, alternatives, bool(use))
 
 
 def _about(fields: str, choice: Choice) -> list[str]:

@@ -1,11 +1,10 @@
 """Encoders: a gridded field to Gaussians."""
 
+from .amplitudes import modes_of_samples as modes_of_samples
+from .amplitudes import sample_points as sample_points
+from .amplitudes import solve_amplitudes as solve_amplitudes
 from .encoder import Encoder as Encoder
 from .lattice import LatticeEncoder as LatticeEncoder
 from .lattice import anchors_for as anchors_for
-from .solve import fit_points as fit_points
-from .solve import modes_of_samples as modes_of_samples
-from .solve import sample_points as sample_points
-from .solve import solve_amplitudes as solve_amplitudes
 from .unet import HeldGeometry as HeldGeometry
 from .unet import UNetEncoder as UNetEncoder

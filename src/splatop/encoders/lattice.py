@@ -20,7 +20,6 @@ from .encoder import Encoder, check_frame
 # σ/h. Wider kernels reach higher accuracy but reach further than a local window of 4 cells; with
 # Fourier rendering nothing is truncated. docs/rendering.md has the table.
 DEFAULT_RATIO = 1.2
-WINDOWED_RATIO = 1.0
 
 
 class LatticeEncoder(Encoder):

@@ -12,8 +12,8 @@ from ..gaussians import Gaussians
 from ..grid import Grid
 from ..render.renderer import grid_positions
 from ..spectral import Field, differentiate, resample
+from .amplitudes import least_squares, solve_amplitudes
 from .encoder import normalise
-from .solve import least_squares, solve_amplitudes
 
 # The U-Net encoder itself, which imports this module.
 UNet = Any

@@ -20,9 +20,9 @@ from ..gaussians import (
 )
 from ..render import DenseRenderer, LocalRenderer, PointRenderer
 from ..spectral import Field, resample
+from .amplitudes import LARGEST_DIRECT_SOLVE, RIDGE, solve_amplitudes
 from .encoder import Encoder, check_frame, normalise
 from .reconstruction import batch_reconstruction_loss
-from .solve import LARGEST_DIRECT_SOLVE, RIDGE, solve_amplitudes
 
 # Hidden channels per level: 450k parameters in 2D and 1.33M in 3D for one channel, as the paper.
 # Most of them on the lattice itself, because geometry is decided by what is near; in 3D they would

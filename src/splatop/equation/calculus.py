@@ -29,19 +29,20 @@ Polynomial = dict[tuple[int, ...], float]  # in the partial derivatives
 
 
 def power(base: Expression, exponent: Exponent) -> Expression:
-    """Natural powers of anything, other powers of what holds no field."""
+    """Whole powers of anything, fractions of what holds no field."""
     check_exponent(exponent)
     if isinstance(exponent, int) and exponent >= 0:
         return base**exponent
-    if uses_fields(base):
-        raise ExpressionError(
-            "division by a field (or a negative or fractional power of it) is not possible: "
-            "divide by numbers, coefficients or coordinates; a root is written sqrt(...)"
-        )
     if is_complex(base):
         if not isinstance(exponent, int):
             raise ExpressionError("expected a real number for a root, got a complex one")
         return power(conjugate(base) * power(abs2(base), -1), -exponent)
+    if uses_fields(base):
+        if not isinstance(exponent, int):
+            raise ExpressionError(
+                "a fractional power of a field is not possible: a root is written sqrt(...)"
+            )
+        return _over_fields(base) ** -exponent
     constant = constant_value(base)
     if constant == 0:
         raise ExpressionError("division by zero" if exponent < 0 else "expected a root of non-zero")
@@ -58,6 +59,17 @@ def power(base: Expression, exponent: Exponent) -> Expression:
         if number == 1 and len(monomial) == 1 and monomial[0][1] == 1:
             return Expression.product([(monomial[0][0], exponent)])
     return Expression.product([(Group(base.canonical()), exponent)])
+
+
+def _over_fields(base: Expression) -> Expression:
+    """One over what holds fields; factors without any, as in `2*D*u`, stay outside."""
+    if len(base.monomials) != 1:
+        return apply("recip", base)
+    monomial, number = next(iter(base.monomials))
+    outside = [(a, e) for a, e in monomial if not uses_fields(Expression.atom(a))]
+    inside = [(a, e) for a, e in monomial if uses_fields(Expression.atom(a))]
+    factor = power(Expression.product(outside, number), -1)
+    return factor * apply("recip", Expression.product(inside))
 
 
 def _number_power(number: float, exponent: float | int) -> float:
@@ -155,6 +167,8 @@ def _outer_derivative(name: str, argument: Expression) -> Expression:
             return half * f("rsqrt")
         case "rsqrt":
             return -half * f("rsqrt") ** 3
+        case "recip":
+            return -(f("recip") ** 2)
         case "abs":
             return f("sign")
     return Expression()  # sign

@@ -41,12 +41,12 @@ def format_equation(equation: Equation, *, dims: int | None = None) -> str:
     return "; ".join(_lines(equation, _Text(), dims))
 
 
-def format_partial(partial: PartialEquation, *, dims: int | None = None) -> str:
+def format_partial(partial: PartialEquation) -> str:
     """The normal form of an equation known in part, with `?` where it is not."""
     if partial.known is None:
         lines = [f"dt({field}) = 0" for field in partial.fields]
     else:
-        lines = _lines(partial.known, _Text(), dims)
+        lines = _lines(partial.known, _Text(), None)
     for row, field in enumerate(partial.fields):
         if field in partial.unknown:
             arguments = partial.unknown[field]
@@ -236,6 +236,8 @@ class _Latex(_Style):
     def power(self, atom: Atom, exponent: Exponent) -> str:
         if isinstance(atom, Function) and atom.name == "rsqrt":
             return self.raised(self.brackets(self.sum(atom.argument)), Fraction(-exponent, 2))
+        if isinstance(atom, Function) and atom.name == "recip":
+            return self.raised(self.brackets(self.sum(atom.argument)), -exponent)
         text = self.atom(atom)
         if isinstance(atom, FieldDerivative) and not atom.is_value and exponent != 1:
             text = self.brackets(text)

@@ -19,6 +19,12 @@ from .tokens import Source, Token
 
 Statement = tuple[Token, list[Token]]  # the field, and the tokens of its right-hand side
 
+_LEFT_HAND_SIDE = "expected a left-hand side dt(field) = ...: say which field the equation is for"
+_SECOND_ORDER = (
+    "expected an equation of first order in time: name the rate and write two, such as "
+    "dt(u) = v; dt(v) = c2*lap(u); for data without a rate, --fields u,v=dt(u) makes one"
+)
+
 
 @dataclass(frozen=True)
 class PartialEquation:
@@ -302,10 +308,12 @@ def _statements(source: Source) -> list[Statement]:
         if len(piece) == 1 and statements:
             continue  # a semicolon at the end
         if [t.text for t in piece[:2]] != ["dt", "("] or [t.text for t in piece[3:5]] != [")", "="]:
-            raise source.error(
-                "expected a left-hand side dt(field) = ...: say which field the equation is for",
-                piece[0].at,
-            )
+            twice = piece[0].text in ("d2t", "dtt") or [t.text for t in piece[:3]] == [
+                "dt",
+                "(",
+                "dt",
+            ]
+            raise source.error(_SECOND_ORDER if twice else _LEFT_HAND_SIDE, piece[0].at)
         field = piece[2]
         if field.kind != "name" or meaning(field.text):
             raise source.error(
@@ -337,8 +345,17 @@ def _check_fields(
     given = {*names, *(name + part for name in complex_fields for part in (RE, IM))}
     missing = [name for name in fields if name not in given]
     if missing:
-        raise source.error(
+        others = [name for name in fields if name in given]
+        message = (
             f"expected an equation for each field of the data ({', '.join(fields)}), "
-            f"got none for {', '.join(missing)}: add '; dt({missing[0]}) = ...'",
+            f"got none for {', '.join(missing)}: add '; dt({missing[0]}) = ...'"
+        )
+        if others:
+            message += (
+                f", or take them as known (--fields {','.join(others)} --inputs "
+                f"{','.join(missing)}), or leave them out (--fields {','.join(others)})"
+            )
+        raise source.error(
+            message,
             len(source.text.rstrip()),
         )

@@ -68,7 +68,13 @@ def _value(atom: Atom, lookup: Lookup) -> Any:
 def _apply(name: str, value: Any) -> Any:
     library: Any = np if _on_host(value) else jnp
     with np.errstate(all="ignore"):
-        result = 1 / library.sqrt(value) if name == "rsqrt" else getattr(library, name)(value)
+        match name:
+            case "recip":
+                result = 1 / np.asarray(value) if library is np else 1 / value
+            case "rsqrt":
+                result = 1 / library.sqrt(value)
+            case _:
+                result = getattr(library, name)(value)
     return float(result) if np.ndim(result) == 0 and library is np else result
 
 

@@ -33,7 +33,7 @@ _MEAN_MOVES = 1e-4
 
 
 @dataclass
-class Record:
+class RolloutRecord:
     """What is kept of each trajectory's rollout: one value for each step, NaN once it diverged.
 
     `estimated` are the coefficients of every trajectory that were identified beforehand.
@@ -94,7 +94,7 @@ def summarise(
     name: str,
     model: Model,
     trajectories: Trajectories,
-    record: Record,
+    record: RolloutRecord,
     reference: ReferenceRange,
 ) -> Metrics:
     """The metrics of a model from the records of all its rollouts."""

@@ -20,7 +20,7 @@ from ..points import Layout
 from ..spectral import Field
 from ..stepper import INTERVAL, Coefficients, Stepper, at_step, course, on_device
 from ..threads import one_blas_thread
-from .averages import Record, ReferenceRange, summarise
+from .averages import ReferenceRange, RolloutRecord, summarise
 from .coefficients import all_identified_coefficients
 from .cost import step_cost
 from .labels import LABELS, default_name
@@ -83,10 +83,14 @@ def evaluate_all(
         if "physics alone" in also and model.spec.kind == "surrogate" and model.physics:
             every[_alone(name)] = model.physics_only()
     reference = ReferenceRange()
-    records = {name: Record(estimates) for name, estimates in _estimates(every, trajectories)}
+    records = {
+        name: RolloutRecord(estimates) for name, estimates in _estimates(every, trajectories)
+    }
     rivals = _rivals(models, trajectories, records) if "solvers" in also else {}
     every |= rivals
-    records |= {name: Record(estimates) for name, estimates in _estimates(rivals, trajectories)}
+    records |= {
+        name: RolloutRecord(estimates) for name, estimates in _estimates(rivals, trajectories)
+    }
     for index in range(trajectories.trajectories):
         for name, model in every.items():
             _roll_out(model, trajectories, index, steps, records[name])
@@ -105,7 +109,7 @@ def evaluate_all(
 
 
 def _rivals(
-    models: Mapping[str, Model], trajectories: Trajectories, records: Mapping[str, Record]
+    models: Mapping[str, Model], trajectories: Trajectories, records: Mapping[str, RolloutRecord]
 ) -> dict[str, Model]:
     """Solvers of the equation of the first model that has one."""
     name = next((name for name, m in models.items() if m.physics is not None), next(iter(models)))
@@ -118,7 +122,7 @@ def _rows(
     every: Mapping[str, Model],
     found: Mapping[str, Metrics],
     trajectories: Trajectories,
-    records: Mapping[str, Record],
+    records: Mapping[str, RolloutRecord],
 ) -> list[Row]:
     first, rows = trajectories.window(0, 0, 1)[0], []
     alone = {_alone(name) for name in models}
@@ -129,7 +133,7 @@ def _rows(
     return rows
 
 
-def _now(model: Model, trajectories: Trajectories, record: Record) -> Coefficients:
+def _now(model: Model, trajectories: Trajectories, record: RolloutRecord) -> Coefficients:
     """The coefficients of the first step of the first trajectory."""
     now = model.complete(_complete(model, record.estimated[0]))
     return now | {**on_device(trajectories.signals(0)), **at_step(trajectories.when(), 0)}
@@ -225,7 +229,7 @@ def _check_even(model: Model, trajectories: Trajectories) -> None:
 
 
 def _roll_out(
-    model: Model, trajectories: Trajectories, index: int, steps: int, record: Record
+    model: Model, trajectories: Trajectories, index: int, steps: int, record: RolloutRecord
 ) -> None:
     coefficients = _complete(model, record.estimated[index])
     if model.spec.intervals:
@@ -324,7 +328,7 @@ def _measured(
     name: str,
     model: Model,
     trajectories: Trajectories,
-    record: Record,
+    record: RolloutRecord,
     reference: ReferenceRange,
     also: Collection[str],
 ) -> Metrics:

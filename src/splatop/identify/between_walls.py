@@ -19,10 +19,10 @@ from ..stepper import TIME
 from ..walls import Galerkin, check_stated
 from .bumps import test_function
 from .diagnose import UNRESOLVED, Remark, unresolved_text
-from .harmonics import HEARD, Harmonics, times_of
+from .frame_pieces import cut
+from .identified import Identified
+from .in_harmonics import HEARD, Harmonics, times_of
 from .noise import VISIBLE
-from .pieces import cut
-from .result import Identified
 from .uncertainty import beyond_noise
 from .walled import Asked, can_follow, follow, smoothed_numbers
 
@@ -92,6 +92,8 @@ def identify_between_walls(
                     )
                 held = Harmonics(equation, trajectories, frames, times, given, signals)
         rows = _Rows(held, trajectories.dt)
+        if method == "auto" and held.unresolved:
+            method = "weak"  # what cannot be resolved is not heard there; frame to frame all counts
         if method != "weak":
             asked = Asked(
                 equation, dict(unknown), dict(known), frames, times, trajectories.dt, precision

@@ -10,7 +10,7 @@ from ..errors import SplatopError
 from ..jets import Jet, JetProvider
 from ..spectral import Field
 from ..stepper import Coefficients, inputs_at
-from .problem import Problem
+from .inverse import InverseProblem
 from .reduced import Reduced
 
 # A column below what noise of this relative size would give is rounding, not signal.
@@ -60,7 +60,7 @@ def _tied(terms: list[tuple[Field, ...]]) -> Float[Array, "k C *N"]:
     return sum(everything[1:], start=everything[0])[None]
 
 
-def acting_parts(problem: Problem, reduced: Reduced) -> dict[str, np.ndarray]:
+def acting_parts(problem: InverseProblem, reduced: Reduced) -> dict[str, np.ndarray]:
     """Which parts of each unknown are not zero on the data; an error if one has none.
 
     A part counts as zero if noise at the level of rounding would make as large a column.

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from .problem import NOISY, Problem
+from .inverse import NOISY, InverseProblem
 from .regression import PAPER_FRAMES
 from .uncertainty import LASTING, SLACK, Fit
 
@@ -27,7 +27,7 @@ class Remark:
     doubt: bool = False
 
 
-def remarks_on(problem: Problem, method: str, fit: Fit) -> list[Remark]:
+def remarks_on(problem: InverseProblem, method: str, fit: Fit) -> list[Remark]:
     return [
         *_about_frames(problem, method),
         *_about_noise(problem, method),
@@ -37,7 +37,7 @@ def remarks_on(problem: Problem, method: str, fit: Fit) -> list[Remark]:
     ]
 
 
-def _about_frames(problem: Problem, method: str) -> list[Remark]:
+def _about_frames(problem: InverseProblem, method: str) -> list[Remark]:
     frames = problem.pieces * problem.length
     found = []
     if method == "paper" and frames < PAPER_FRAMES:
@@ -64,7 +64,7 @@ def _about_frames(problem: Problem, method: str) -> list[Remark]:
     return found
 
 
-def _about_noise(problem: Problem, method: str) -> list[Remark]:
+def _about_noise(problem: InverseProblem, method: str) -> list[Remark]:
     noise = problem.spectrum.relative_noise
     if method in ("paper", "flow") and noise > 10 * NOISY:
         return [
@@ -77,7 +77,7 @@ def _about_noise(problem: Problem, method: str) -> list[Remark]:
     return []
 
 
-def _about_time(problem: Problem) -> list[Remark]:
+def _about_time(problem: InverseProblem) -> list[Remark]:
     """Modes that turn by more than a quarter period per frame: motion may be aliased."""
     axes = tuple(range(3, problem.frames.ndim))
     modes = np.fft.rfftn(problem.frames, axes=axes, norm="forward")
@@ -98,7 +98,7 @@ def _about_time(problem: Problem) -> list[Remark]:
     return []
 
 
-def _about_residual(problem: Problem, fit: Fit) -> list[Remark]:
+def _about_residual(problem: InverseProblem, fit: Fit) -> list[Remark]:
     unexplained = np.sqrt(max(fit.residual**2 - (SLACK * fit.noise) ** 2, 0.0))
     found = []
     if not fit.settled:
@@ -116,7 +116,16 @@ def _about_residual(problem: Problem, fit: Fit) -> list[Remark]:
                 doubt=True,
             )
         )
-    if fit.lasting > LASTING and unexplained <= _UNEXPLAINED:
+    rounded = problem.spectrum.relative_noise < problem.precision
+    if fit.lasting > LASTING and unexplained <= _UNEXPLAINED and rounded:
+        found.append(
+            Remark(
+                "the fields are so small beside their means that rounding is the noise, and lasts "
+                "from frame to frame: take the means off, in the data and in the equation",
+                doubt=True,
+            )
+        )
+    elif fit.lasting > LASTING and unexplained <= _UNEXPLAINED:
         found.append(
             Remark(
                 "what the equation leaves is no noise: it lasts from frame to frame "
@@ -141,12 +150,12 @@ def _about_residual(problem: Problem, fit: Fit) -> list[Remark]:
 def unresolved_text(share: float) -> str:
     return (
         f"the grid does not resolve the data: {share:.2g} of the field lies in its smallest "
-        "scales, and is no white noise (a front thinner than a cell?): take frames from a finer "
-        "grid, or from other times"
+        "scales, and is no white noise (a front thinner than a cell? values that are rounded, as "
+        "those of an image?): take frames from a finer grid, or from other times (--start)"
     )
 
 
-def _about_coefficients(problem: Problem, fit: Fit) -> list[Remark]:
+def _about_coefficients(problem: InverseProblem, fit: Fit) -> list[Remark]:
     found = [
         Remark(
             f"the frames speak against the known value {name} = {problem.known[name]:.6g} "

@@ -13,7 +13,7 @@ from jaxtyping import Array, Float
 from ..equation import Equation
 from ..stepper import Coefficients
 from .followed import Followed
-from .problem import Problem
+from .inverse import InverseProblem
 from .propagate import Steps, named
 from .uncertainty import (
     CONTRADICTED,
@@ -28,7 +28,7 @@ from .uncertainty import (
 _MOST = 0.67
 
 
-def match(problem: Problem, reduced: Followed, start: np.ndarray, steps: Steps) -> Fit:
+def match(problem: InverseProblem, reduced: Followed, start: np.ndarray, steps: Steps) -> Fit:
     """The coefficients for which `u_{n+1} = Φ(u_n)` comes closest over all frames."""
 
     def linearise(x: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
@@ -56,7 +56,7 @@ def match(problem: Problem, reduced: Followed, start: np.ndarray, steps: Steps) 
 
 
 def _contradicted(
-    problem: Problem,
+    problem: InverseProblem,
     reduced: Followed,
     x: np.ndarray,
     residual: np.ndarray,

@@ -19,7 +19,7 @@ from ..equation import Equation
 from ..stepper import TIME, Coefficients, later
 from ..walls import Galerkin
 from .followed import Advance, Derived, Followed, as_precise
-from .harmonics import HEARD, Harmonics
+from .in_harmonics import HEARD, Harmonics
 from .noise import Spectrum
 from .reduced import times_seen
 

@@ -9,14 +9,14 @@ from ..errors import SplatopError, unknown_name
 from .columns import acting_parts
 from .diagnose import Remark, remarks_on
 from .flow import match
+from .frame_pieces import SHORTEST, cut
+from .identified import METHODS, Identified
+from .inverse import InverseProblem, about_offset
+from .least_squares import Lost
 from .noise import TAIL, measure, project
-from .pieces import SHORTEST, cut
-from .problem import Problem
-from .propagate import described, steps_for
+from .propagate import MOST_SUBSTEPS, described, steps_for
 from .reduced import Reduced, reduce
 from .regression import regress
-from .result import METHODS, Identified
-from .search import Lost
 from .start import first_estimate
 from .trajectory import fit as fit_trajectory
 from .uncertainty import Fit
@@ -27,14 +27,16 @@ _LEAST_FRAMES = {"paper": 3, "flow": 2, "weak": WEAK_FRAMES, "trajectory": 3}
 _HIDDEN = 1.5
 # Small scales by which pieces must fall below the whole for these to be left out of the rest.
 _MUCH_LESS = 0.1
+# Values times substeps times directions up to which following an equation takes seconds.
+_MOST_WORK = 2e7
 # What may be left out of clean data where all of it cannot be followed in time.
 _TAILS = (TAIL, 1e-5, 1e-4, 1e-3)
 
 
-def by_method(problem: Problem, method: str) -> Identified:
+def by_method(problem: InverseProblem, method: str) -> Identified:
     if method not in ("auto", *METHODS):
         raise unknown_name("method", method, ("auto", *METHODS))
-    problem, remarks = _resolved_pieces(problem)
+    problem, remarks = _resolved_pieces(about_offset(problem))
     if method in _LINEAR_METHODS and problem.nonlinear:
         remarks.append(
             Remark(
@@ -53,6 +55,9 @@ def by_method(problem: Problem, method: str) -> Identified:
         method = "flow"
     if method == "auto":
         method = "trajectory" if problem.noisy and problem.length >= 3 else "flow"
+        kept = None if problem.noisy else _weak_suffices(problem, remarks)
+        if kept is not None:
+            return kept
     if problem.length < _LEAST_FRAMES[method]:
         raise SplatopError(
             f"expected at least {_LEAST_FRAMES[method]} frames for the {method} method, got "
@@ -69,8 +74,29 @@ def by_method(problem: Problem, method: str) -> Identified:
     )
 
 
+def _weak_suffices(problem: InverseProblem, remarks: list[Remark]) -> Identified | None:
+    """The answer of the weak form, where nothing doubts it and it takes minutes to follow the
+    equation from frame to frame."""
+    if problem.nonlinear or problem.length < WEAK_FRAMES or not problem.even:
+        return None
+    own = reduce(problem, margin=1.0)
+    most = int(_MOST_WORK / (own.states.size * (1 + len(problem.unknown))))
+    if most >= MOST_SUBSTEPS:
+        return None
+    acting_parts(problem, own)
+    fit = integrate(problem, own)
+    found = remarks_on(problem, "weak", fit)
+    if any(one.doubt for one in found) or steps_for(problem, own, fit.x, most=most) is not None:
+        return None
+    kept = Remark(
+        f"more than {most} steps from frame to frame are needed to follow the equation, which "
+        "takes minutes: these are the values of the weak form (--method flow takes the time)"
+    )
+    return identified(problem, "weak", fit, [*remarks, *found, kept])
+
+
 def _attempts(
-    problem: Problem, method: str, remarks: list[Remark]
+    problem: InverseProblem, method: str, remarks: list[Remark]
 ) -> Iterator[tuple[str, Fit | None]]:
     """What one method after another finds; the remarks grow by what went wrong."""
     if method in _LINEAR_METHODS:
@@ -97,7 +123,7 @@ def _attempts(
 
 
 def _followed(
-    problem: Problem, method: str, run: Callable[..., Fit], remarks: list[Remark]
+    problem: InverseProblem, method: str, run: Callable[..., Fit], remarks: list[Remark]
 ) -> Fit | None:
     """What a method that follows the equation in time finds, in the widest band that it can."""
     narrower: tuple[int, ...] = ()
@@ -141,7 +167,7 @@ def _followed(
     return None
 
 
-def _starts(problem: Problem, reduced: Reduced) -> Iterator[np.ndarray]:
+def _starts(problem: InverseProblem, reduced: Reduced) -> Iterator[np.ndarray]:
     """Where a search may begin, the best guess first."""
     if all(name in problem.starts for name in problem.unknown):
         yield np.array([problem.starts[name] for name in problem.unknown])
@@ -150,29 +176,37 @@ def _starts(problem: Problem, reduced: Reduced) -> Iterator[np.ndarray]:
     yield first_estimate(problem, reduced)
 
 
-def _resolved_pieces(problem: Problem) -> tuple[Problem, list[Remark]]:
+def _resolved_pieces(problem: InverseProblem) -> tuple[InverseProblem, list[Remark]]:
     """The problem without the pieces that the grid does not resolve, if others remain."""
     if not problem.spectrum.unresolved:
         return problem, []
-    shorter = problem.of(lambda pieces: cut(pieces, SHORTEST))
-    pieces = shorter.frames
-    spectra = [measure(piece[None]) for piece in pieces]
     least = _MUCH_LESS * problem.spectrum.unresolved
-    good = [not one.unresolved and one.relative_noise < least for one in spectra]
-    if all(good) or not any(good):
+
+    def good(frames: np.ndarray) -> bool:
+        own = measure(frames[None])
+        return not own.unresolved and own.relative_noise < least
+
+    # A kink in the first state may be gone a frame later: that frame alone is no reason to leave
+    # out its piece, which is often the one that tells most.
+    early = problem.frames[0, : min(SHORTEST, problem.length - _LEAST_FRAMES["trajectory"])]
+    rough = next((n for n, frame in enumerate(early) if good(frame[None])), 0)
+    shorter = problem.of(lambda pieces: cut(pieces[:, rough:], SHORTEST))
+    resolved = [good(piece) for piece in shorter.frames]
+    if not any(resolved) or (all(resolved) and not rough):
         return problem, []
-    kept = shorter.of(lambda pieces: pieces[good])
-    frames = kept.frames
-    return replace(kept, spectrum=measure(frames)), [
+    kept = shorter.of(lambda pieces: pieces[resolved])
+    total = problem.pieces * problem.length
+    return replace(kept, spectrum=measure(kept.frames)), [
         Remark(
-            f"{(len(pieces) - len(frames)) * frames.shape[1]} of "
-            f"{len(pieces) * frames.shape[1]} frames hold scales that the grid does not resolve "
-            "and were left out"
+            f"{total - kept.pieces * kept.length} of {total} frames hold scales that the grid does "
+            "not resolve and were left out"
         )
     ]
 
 
-def identified(problem: Problem, method: str, found: Fit, remarks: list[Remark]) -> Identified:
+def identified(
+    problem: InverseProblem, method: str, found: Fit, remarks: list[Remark]
+) -> Identified:
     """The answer of a method, with what there is to say about it."""
     half = found.spread.half_widths()
     values = {name: float(v) for name, v in zip(problem.unknown, found.x, strict=True)}

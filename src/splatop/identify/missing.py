@@ -15,7 +15,7 @@ from ..equation import Equation
 from ..equation.expansion import expand
 from ..equation.expression import FieldDerivative
 from .followed import Derived, Followed
-from .problem import Problem
+from .inverse import InverseProblem
 from .propagate import Steps
 from .tangent import Tangent, trajectories_of
 from .uncertainty import contradictions
@@ -27,7 +27,7 @@ def _orders(dims: int) -> tuple[int, ...]:
 
 
 def missing_terms(
-    problem: Problem,
+    problem: InverseProblem,
     reduced: Followed,
     x: np.ndarray,
     states: np.ndarray,

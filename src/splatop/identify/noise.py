@@ -15,8 +15,9 @@ _DEVIATIONS = 5.0
 TAIL = 1e-6
 # Small scales below this share of a field matter to nobody, whatever they are.
 VISIBLE = 1e-4
-# Below this share they are what single precision leaves.
+# Below this share they are what single precision leaves, also of a field's own mean.
 _ROUNDING = 2e-6
+_ROUNDING_OF_MEAN = 1e-7
 # Deviations from what white noise would do, from which small scales are no noise.
 _NOT_WHITE = 8.0
 
@@ -131,24 +132,31 @@ def _not_white(
     axes = tuple(range(3, frames.ndim))
     small = np.fft.irfftn(modes * far, s=points, axes=axes, norm="forward")
     freedom = float(np.sum(multiplicity(points) * far))
-    return share_not_white(small, np.sqrt(power), freedom)
+    means = np.abs(modes[(..., *(0,) * len(points))]).max(axis=(0, 1))
+    return share_not_white(small, np.sqrt(power), freedom, means=means)
 
 
 def share_not_white(
-    rest: np.ndarray, sizes: np.ndarray, freedom: float, white: np.ndarray | None = None
+    rest: np.ndarray,
+    sizes: np.ndarray,
+    freedom: float,
+    white: np.ndarray | None = None,
+    means: np.ndarray | None = None,
 ) -> float:
     """The share that a rest `(S, L, C, *N)` has of fields of these `sizes` `(C,)`, in the worst
     channel whose rest is no white noise of `freedom` numbers a frame; 0 if there is none.
 
     A front thinner than a cell fills the spectrum to its end as noise does. But noise is spread
     evenly over place and time and forgets itself from frame to frame; a front does neither.
-    `white` is what is left of a draw of white noise, if that is not even over the places.
+    `white` is what is left of a draw of white noise, if that is not even over the places. `means`
+    `(C,)` are what the fields vary about, if that may be large beside them.
     """
     axes = tuple(i for i in range(rest.ndim) if i != 2)
     shares = np.sqrt(np.mean(rest**2, axis=axes)) / np.maximum(sizes, 1e-150)
     worst = 0.0
     for c, share in enumerate(shares):
-        if share < _ROUNDING or freedom < 8:
+        rounding = 0.0 if means is None else _ROUNDING_OF_MEAN * means[c] / max(sizes[c], 1e-150)
+        if share < max(_ROUNDING, rounding) or freedom < 8:
             continue
         own = rest[:, :, c] / np.sqrt(np.mean(rest[:, :, c] ** 2))
         count = own.shape[0] * own.shape[1]

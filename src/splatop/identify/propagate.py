@@ -12,11 +12,11 @@ from jaxtyping import Array, Float
 from ..equation import Equation
 from ..stepper import Coefficients
 from .followed import Followed
-from .problem import Problem
+from .inverse import InverseProblem
 
 # Error in time over one frame, relative to the change; and the most substeps spent on it.
 _TIME_TOLERANCE = 1e-6
-_MOST_SUBSTEPS = 256
+MOST_SUBSTEPS = 256
 # Frames on which it is measured.
 _SAMPLED = 8
 
@@ -31,10 +31,12 @@ class Steps(NamedTuple):
     frames: int | Array | None = None
 
 
-def steps_for(problem: Problem, reduced: Followed, x: np.ndarray) -> Steps | None:
+def steps_for(
+    problem: InverseProblem, reduced: Followed, x: np.ndarray, *, most: int = MOST_SUBSTEPS
+) -> Steps | None:
     """Enough substeps that their error does not count beside that of the data.
 
-    None if the frame stays infinite, or inexact, with the most of them.
+    None if the frame stays infinite, or inexact, with the `most` of them.
     """
     pieces = reduced.states[:, : max(1, reduced.states.shape[1] - 1)]
     flat = pieces.reshape(-1, *pieces.shape[2:])
@@ -57,7 +59,7 @@ def steps_for(problem: Problem, reduced: Followed, x: np.ndarray) -> Steps | Non
         )
 
     substeps, coarse = 1, frame(1)
-    while substeps < _MOST_SUBSTEPS:
+    while 2 * substeps <= most:
         fine = frame(2 * substeps)
         change = np.linalg.norm((fine - flat[which]).reshape(len(which), -1), axis=1)
         off = np.linalg.norm((fine - coarse).reshape(len(which), -1), axis=1)
@@ -84,7 +86,7 @@ def _one_frame(
     return jax.vmap(advance)(jnp.asarray(states), when)
 
 
-def described(problem: Problem, x: np.ndarray) -> str:
+def described(problem: InverseProblem, x: np.ndarray) -> str:
     """The values at which something happened, for messages."""
     return ", ".join(
         f"{name} = {value:.3g}" if math.isfinite(value) else f"{name} not finite"

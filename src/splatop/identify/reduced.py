@@ -18,8 +18,8 @@ from ..physics import EmbeddedPhysics
 from ..spectral import BoxFilter
 from ..stepper import INTERVAL, Coefficients, interval_of
 from .followed import Advance, Derived, Followed, as_precise
+from .inverse import InverseProblem
 from .noise import Spectrum, multiplicity, project
-from .problem import Problem
 
 # What is known of when a step begins, of equations that are the same at all times.
 _ALWAYS: Coefficients = {}
@@ -200,7 +200,7 @@ def times_seen(decay: Array, frames: Array) -> Array:
     return jnp.sum(jnp.minimum(jnp.abs(decay), 1.0) ** (2 * number), axis=0)
 
 
-def reduce(problem: Problem, *, margin: float | None = None) -> Reduced:
+def reduce(problem: InverseProblem, *, margin: float | None = None) -> Reduced:
     """The frames inside their band, on the coarsest grid without aliasing.
 
     With a margin the band is so many times as wide, and rounded up to a size that data sets share:

@@ -9,7 +9,7 @@ import numpy as np
 from ..errors import SplatopError
 from ..spectral import PassThrough
 from .columns import columns_of
-from .problem import Problem
+from .inverse import InverseProblem
 from .uncertainty import Fit, solve, spread
 
 PAPER_FRAMES = 7
@@ -31,7 +31,7 @@ def central_difference(frames: int) -> np.ndarray:
     return weights
 
 
-def regress(problem: Problem, acting: dict[str, np.ndarray]) -> Fit:
+def regress(problem: InverseProblem, acting: dict[str, np.ndarray]) -> Fit:
     """The coefficients by the paper's method, from the parts of each that act on the data.
 
     An even number of frames leaves out the last one. Directions of a velocity are estimated
@@ -73,7 +73,7 @@ def regress(problem: Problem, acting: dict[str, np.ndarray]) -> Fit:
 
 
 def _stencil_error(
-    problem: Problem, frames: np.ndarray, matrix: np.ndarray, tie: np.ndarray
+    problem: InverseProblem, frames: np.ndarray, matrix: np.ndarray, tie: np.ndarray
 ) -> np.ndarray:
     """The error of the time difference, which the residual does not show.
 

@@ -10,7 +10,7 @@ from collections.abc import Iterator
 import numpy as np
 
 from .followed import Followed
-from .problem import Problem
+from .inverse import InverseProblem
 
 # From this share of the band on modes tell how the spectrum falls off.
 _TAIL = 0.5
@@ -30,7 +30,7 @@ def without(reduced: Followed) -> np.ndarray:
     return np.zeros(reduced.modes(reduced.states[0, 0]).shape)
 
 
-def first_restraint(problem: Problem, reduced: Followed) -> np.ndarray:
+def first_restraint(problem: InverseProblem, reduced: Followed) -> np.ndarray:
     """Noise over the expected size of each mode of a state, `(C, *K)`.
 
     Times the mode it is a residual of the size of noise. Modes that stand out are free (to hold
@@ -60,7 +60,7 @@ def first_restraint(problem: Problem, reduced: Followed) -> np.ndarray:
 
 
 def next_restraint(
-    problem: Problem, reduced: Followed, states: np.ndarray, seen: np.ndarray
+    problem: InverseProblem, reduced: Followed, states: np.ndarray, seen: np.ndarray
 ) -> np.ndarray:
     """The restraint that fitted states `(S, C, *M)` call for.
 
@@ -123,7 +123,7 @@ def _likeliest(energy: np.ndarray, noise: np.ndarray, shell: np.ndarray, weights
     return lambda r: size * law(decay, r)
 
 
-def _channels(problem: Problem, reduced: Followed) -> Iterator[tuple[np.ndarray, ...]]:
+def _channels(problem: InverseProblem, reduced: Followed) -> Iterator[tuple[np.ndarray, ...]]:
     """Of the modes of each channel the wavenumber, whether it may carry the field, the energy of
     noise in one frame, and how many they stand for."""
     shape, spectrum = reduced.modes(reduced.states[0, 0]).shape, problem.spectrum

@@ -15,7 +15,7 @@ from ..equation import Equation
 from ..errors import SplatopError
 from ..stepper import TIME, Coefficients
 from .columns import Columns, columns_of, driven_jet
-from .problem import Problem
+from .inverse import InverseProblem
 from .propagate import named
 from .reduced import Reduced
 from .regression import PAPER_FRAMES, central_difference
@@ -29,7 +29,7 @@ _REFINED = 4
 _MOMENTS = 48
 
 
-def first_estimate(problem: Problem, reduced: Reduced) -> np.ndarray:
+def first_estimate(problem: InverseProblem, reduced: Reduced) -> np.ndarray:
     """Minimises `‖∂u/∂t - F(u; λ)‖` at the middle of the window, or at several moments where the
     equation depends on time."""
     window = _windows(problem, reduced)
@@ -61,7 +61,7 @@ def first_estimate(problem: Problem, reduced: Reduced) -> np.ndarray:
 Window = tuple[np.ndarray, np.ndarray, np.ndarray, Any]
 
 
-def _windows(problem: Problem, reduced: Reduced) -> Window:
+def _windows(problem: InverseProblem, reduced: Reduced) -> Window:
     """States in the middle of seven frames at most: of one piece, or of all where what happens
     depends on when."""
     pieces, length = reduced.states.shape[:2]
@@ -103,7 +103,7 @@ def centre_and_slope(
     return states[middle], slope, np.asarray(times[middle])
 
 
-def _starts(problem: Problem, reduced: Reduced, window: Window) -> list[np.ndarray]:
+def _starts(problem: InverseProblem, reduced: Reduced, window: Window) -> list[np.ndarray]:
     """Where to begin: zero for linear unknowns, the best of many values for the others."""
     searched = [name for name in problem.nonlinear if name not in problem.starts]
     given = np.array([problem.starts.get(name, 0.0) for name in problem.unknown])
@@ -126,7 +126,7 @@ def _starts(problem: Problem, reduced: Reduced, window: Window) -> list[np.ndarr
     return [x for error, x in rated[:_REFINED] if np.isfinite(error)]
 
 
-def _frequencies(problem: Problem) -> np.ndarray:
+def _frequencies(problem: InverseProblem) -> np.ndarray:
     """Where to look for a coefficient that multiplies the time: so close that between two of them
     no phase turns by more than a quarter, and up to what frames can tell apart."""
     span = float(np.ptp(problem.times))
@@ -135,7 +135,7 @@ def _frequencies(problem: Problem) -> np.ndarray:
 
 
 def _rate(
-    problem: Problem,
+    problem: InverseProblem,
     reduced: Reduced,
     linear: tuple[str, ...],
     at: dict[str, float],

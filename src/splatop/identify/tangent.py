@@ -18,7 +18,7 @@ from jaxtyping import Array, Float
 from ..equation import Equation
 from ..stepper import Coefficients
 from .followed import Followed
-from .problem import Problem
+from .inverse import InverseProblem
 from .propagate import Steps, named
 
 _CG_TOLERANCE = 1e-5
@@ -46,7 +46,7 @@ class Tangent:
 
 
 def predicted(
-    problem: Problem, reduced: Followed, x: np.ndarray, states: np.ndarray, steps: Steps
+    problem: InverseProblem, reduced: Followed, x: np.ndarray, states: np.ndarray, steps: Steps
 ) -> np.ndarray:
     """Weighted frames `(S, 1 + L, C, *M)`, the first of them what restrains the states."""
     point = jnp.asarray(x), jnp.asarray(states)
@@ -54,7 +54,7 @@ def predicted(
 
 
 def trajectories_of(
-    problem: Problem, reduced: Followed, x: np.ndarray, states: np.ndarray, steps: Steps
+    problem: InverseProblem, reduced: Followed, x: np.ndarray, states: np.ndarray, steps: Steps
 ) -> np.ndarray:
     """Frames `(S, L, C, *M)` of the trajectories from these states; zeros beyond those followed."""
     point = jnp.asarray(x), jnp.asarray(states)
@@ -63,7 +63,7 @@ def trajectories_of(
 
 
 def tangent(
-    problem: Problem, reduced: Followed, x: np.ndarray, states: np.ndarray, steps: Steps
+    problem: InverseProblem, reduced: Followed, x: np.ndarray, states: np.ndarray, steps: Steps
 ) -> Tangent:
     point = jnp.asarray(x), jnp.asarray(states)
     directions = reduced.freedom
@@ -89,7 +89,7 @@ def tangent(
 
 
 def known_columns(
-    problem: Problem, reduced: Followed, x: np.ndarray, states: np.ndarray, steps: Steps
+    problem: InverseProblem, reduced: Followed, x: np.ndarray, states: np.ndarray, steps: Steps
 ) -> np.ndarray:
     """Derivatives `(k, S, 1 + L, C, *M)` of the prediction by the known coefficients."""
     if not problem.known:

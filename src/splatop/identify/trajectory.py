@@ -11,12 +11,12 @@ import equinox as eqx
 import numpy as np
 
 from .followed import Followed
+from .frame_pieces import SHORTEST, cut
+from .inverse import InverseProblem
+from .least_squares import Optimum, minimise
 from .missing import missing_terms
-from .pieces import SHORTEST, cut
-from .problem import Problem
 from .propagate import Steps
 from .restraint import determined, first_restraint, free_numbers, next_restraint, smoothed, without
-from .search import Minimum, minimise
 from .tangent import known_columns, predicted
 from .uncertainty import LASTING, SLACK, Fit, beyond_noise, contradictions, spread
 
@@ -29,7 +29,7 @@ _ROUGHLY, _NEARLY = 20.0, 2.0
 _WORSE = 1.5
 
 
-def fit(problem: Problem, reduced: Followed, start: np.ndarray, steps: Steps) -> Fit:
+def fit(problem: InverseProblem, reduced: Followed, start: np.ndarray, steps: Steps) -> Fit:
     """The coefficients of the trajectories, one for each piece, that come closest to all frames."""
     reduced = replace(noise_weighted(problem, reduced), restraint=without(reduced))
     length = _followed(problem, reduced, start, steps)
@@ -81,8 +81,8 @@ def fit(problem: Problem, reduced: Followed, start: np.ndarray, steps: Steps) ->
 
 
 def _in_noise(
-    problem: Problem, reduced: Followed, x: np.ndarray, states: np.ndarray, steps: Steps
-) -> tuple[Followed, Minimum, np.ndarray]:
+    problem: InverseProblem, reduced: Followed, x: np.ndarray, states: np.ndarray, steps: Steps
+) -> tuple[Followed, Optimum, np.ndarray]:
     """The fit of noisy frames from a first guess of coefficients and states: the restraint that it
     ends with, the fit, and in how many frames each mode is seen.
 
@@ -95,7 +95,7 @@ def _in_noise(
     lengths.insert(0, lengths[0])
     goals = [*[_ROUGHLY] * (len(lengths) - 2), _NEARLY, _SETTLED]
 
-    def search(reduced: Followed, frames: int, goal: float) -> Minimum:
+    def search(reduced: Followed, frames: int, goal: float) -> Optimum:
         own = steps._replace(frames=frames)
         return minimise(problem, reduced, x, states, own, settled=goal)
 
@@ -118,7 +118,7 @@ def _in_noise(
     return reduced, least, seen
 
 
-def _alike(problem: Problem, reduced: Followed, residual: np.ndarray) -> tuple[float, float]:
+def _alike(problem: InverseProblem, reduced: Followed, residual: np.ndarray) -> tuple[float, float]:
     """What successive frames of the residual have in common: its energy, and by how many standard
     deviations of white noise that is.
 
@@ -139,7 +139,7 @@ def _alike(problem: Problem, reduced: Followed, residual: np.ndarray) -> tuple[f
     return alike, alike / max(deviation, 1e-300)
 
 
-def _followed(problem: Problem, reduced: Followed, x: np.ndarray, steps: Steps) -> int:
+def _followed(problem: InverseProblem, reduced: Followed, x: np.ndarray, steps: Steps) -> int:
     """How many frames the equation follows the data from a noisy first frame.
 
     Beyond that a search for the first state could end in another minimum. Chaotic trajectories
@@ -154,7 +154,7 @@ def _followed(problem: Problem, reduced: Followed, x: np.ndarray, steps: Steps) 
     return max(SHORTEST, first)
 
 
-def noise_weighted(problem: Problem, reduced: Followed) -> Followed:
+def noise_weighted(problem: InverseProblem, reduced: Followed) -> Followed:
     """Channels weighted by their noise, or by their size where there is none to speak of."""
     noise = np.maximum(problem.spectrum.noise, 1e-7 * problem.spectrum.scale)
     return eqx.tree_at(lambda r: r.weights, reduced, 1 / np.where(noise > 0, noise, 1.0))

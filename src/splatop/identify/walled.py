@@ -11,15 +11,15 @@ from ..errors import SplatopError
 from ..walls import check_conditions
 from .diagnose import Remark, remarks_on
 from .flow import match
-from .harmonics import Harmonics
+from .identified import Identified
+from .in_harmonics import Harmonics
 from .in_space import in_space
+from .inverse import InverseProblem
+from .least_squares import Lost
 from .methods import identified
 from .noise import Spectrum
-from .problem import Problem
 from .propagate import described, steps_for
 from .restraint import first_restraint
-from .result import Identified
-from .search import Lost
 from .trajectory import fit as fit_trajectory
 from .trajectory import noise_weighted
 from .uncertainty import Fit
@@ -103,10 +103,10 @@ def follow(
     return None
 
 
-def _problem(asked: Asked, held: Harmonics) -> Problem:
+def _problem(asked: Asked, held: Harmonics) -> InverseProblem:
     noise = np.zeros_like(held.noise) if held.unresolved else held.noise
     points = int(np.prod(asked.frames.shape[3:]))
-    return Problem(
+    return InverseProblem(
         asked.equation,
         None,
         asked.frames,

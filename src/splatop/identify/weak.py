@@ -19,7 +19,7 @@ from ..errors import SplatopError
 from ..signal import held
 from ..stepper import TIME, Coefficients
 from .columns import columns_of
-from .problem import Problem
+from .inverse import InverseProblem
 from .reduced import Reduced
 from .uncertainty import Fit, beyond_noise, solve, spread
 
@@ -28,7 +28,7 @@ _WINDOW = 7
 _DRAWS = 8
 
 
-def integrate(problem: Problem, reduced: Reduced) -> Fit:
+def integrate(problem: InverseProblem, reduced: Reduced) -> Fit:
     """The coefficients for which the weak form comes closest."""
     frames = problem.length
     if frames < WEAK_FRAMES:
@@ -93,7 +93,7 @@ def time_tests(frames: int) -> tuple[np.ndarray, np.ndarray]:
 
 
 def _system(
-    problem: Problem, reduced: Reduced, states: np.ndarray
+    problem: InverseProblem, reduced: Reduced, states: np.ndarray
 ) -> tuple[np.ndarray, np.ndarray]:
     """Columns `(p, windows, C, *M)` and the right side, inside the band."""
     tests = time_tests(states.shape[1])

@@ -6,5 +6,5 @@ from .baselines import parameter_count as parameter_count
 from .conditioning import Conditioning as Conditioning
 from .convolutions import Convolutions as Convolutions
 from .fno import FNO as FNO
-from .stepper import OperatorStepper as OperatorStepper
-from .stepper import apply_network as apply_network
+from .operator_stepper import OperatorStepper as OperatorStepper
+from .operator_stepper import apply_network as apply_network

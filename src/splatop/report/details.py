@@ -13,7 +13,7 @@ from ..evaluate.written import percent, typeset
 from ..model import ModelSpec
 from .charts import Line, chart, legend
 from .evaluated import EvaluatedRun
-from .learned import LearnedPart
+from .learned_part import LearnedPart
 from .markup import Child, Html, tag, wide
 from .mathml import mathml
 from .pictures import DIVERGING, field_picture

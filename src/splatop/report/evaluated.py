@@ -1,4 +1,4 @@
-"""EvaluatedRun folders as the report reads them: model, metrics, settings and history, checked."""
+"""Run folders as the report reads them: model, metrics, settings and history, checked."""
 
 import json
 from collections.abc import Sequence

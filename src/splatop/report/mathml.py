@@ -22,10 +22,10 @@ _OPERATORS = {"partial": "∂", "nabla": "∇", "times": "×", "cdot": "⋅", "p
 _SPACES = {",": "0.17em", ";": "0.28em", " ": "0.25em", "quad": "1em", "!": "-0.1em"}
 
 
-def mathml(latex: str, *, display: bool = True) -> Html:
+def mathml(latex: str) -> Html:
     """A formula as MathML. What the small grammar does not know stands as it was written."""
     body = _Parser(latex).formula()
-    return tag("math", tag("mrow", *body), display="block" if display else "inline")
+    return tag("math", tag("mrow", *body), display="block")
 
 
 class _Parser:

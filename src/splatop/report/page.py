@@ -15,14 +15,14 @@ from ..errors import SplatopError
 from ..evaluate.published import published_rollout
 from .details import coefficients_section, equation_section, learned_section, settings_section
 from .evaluated import Entry, EvaluatedRun, entries, read_runs
-from .learned import compare_with_dropped
+from .learned_part import compare_with_dropped
 from .markup import Child, Html, embedded_json, join, tag
 from .overview import comparison_section, header, page_title, verdict_section
 from .playback import Playback, play
 from .player import isosurface_section, player_data, player_section
 from .sections import Charts, error_section, loss_section, section, spectrum_section
-from .tradeoff import tradeoff_section
-from .unknown import unknown_section
+from .tradeoff_section import tradeoff_section
+from .unknown_section import unknown_section
 from .words import ReportVerdict, verdict
 
 Say = Callable[[str], None]

@@ -24,14 +24,11 @@ class Charts:
 
     hover: dict[str, Any] = field(default_factory=dict)
 
-    def figure(
-        self, name: str, drawn: Chart, caption: Child, *, heading: str | None = None
-    ) -> Html:
+    def figure(self, name: str, drawn: Chart, caption: Child) -> Html:
         """A chart that answers to pointer and arrow keys, with its caption."""
         self.hover[name] = drawn.hover
         return tag(
             "figure",
-            None if heading is None else tag("h3", heading),
             tag(
                 "div",
                 drawn.svg,
@@ -39,7 +36,7 @@ class Charts:
                 class_="plot",
                 data_chart=name,
                 tabindex=0,
-                aria_label=f"{heading or name}: arrow keys read off values",
+                aria_label=f"{name}: arrow keys read off values",
                 role="group",
             ),
             tag("figcaption", caption),

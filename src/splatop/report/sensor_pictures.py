@@ -9,7 +9,7 @@ import numpy as np
 from matplotlib.figure import Figure
 
 from ..assimilate import Analysis, Placement
-from ..assimilate.frames import Frames
+from ..assimilate.uncertain_frames import Frames
 from ..data.atomic import write_whole
 from ..errors import SplatopError
 from ..points import Points

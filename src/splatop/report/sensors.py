@@ -6,7 +6,7 @@ import numpy as np
 
 from .._version import __version__
 from ..assimilate import Analysis
-from ..assimilate.frames import Frames
+from ..assimilate.uncertain_frames import Frames
 from ..data.atomic import write_whole
 from ..errors import SplatopError
 from .charts import Line, chart, legend

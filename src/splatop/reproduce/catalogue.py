@@ -7,9 +7,9 @@ from matplotlib.figure import Figure
 
 from ..benchmarks import get_benchmark
 from ..errors import SplatopError, unknown_name
-from ..evaluate import tables
+from ..evaluate import metrics_tables as tables
+from ..evaluate.metrics_tables import Table, with_physics_alone
 from ..evaluate.results import Metrics
-from ..evaluate.tables import Table, with_physics_alone
 from . import plots, settings_tables
 from .schematic import architecture_figure
 from .snapshots import isosurface_figure, snapshot_figure

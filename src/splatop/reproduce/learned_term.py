@@ -5,7 +5,7 @@ from matplotlib.figure import Figure
 
 from ..errors import SplatopError
 from ..model import Model
-from ..report.learned_term import (
+from ..report.term_curves import (
     Curve,
     Map,
     curves,

@@ -35,14 +35,14 @@ def draw_curves(ax: Axes, several: Sequence[Metrics], *, band: bool = True) -> N
     _minor_ticks(ax)
 
 
-def draw_spectra(ax: Axes, several: Sequence[Metrics], *, floor: float = 1e-14) -> None:
+def draw_spectra(ax: Axes, several: Sequence[Metrics]) -> None:
     """Time-averaged radial spectra on log axes, the reference in black below them."""
     reference = several[0].spectrum
     first = 0 if reference["mean_evolves"] else 1
     wavenumber = _numbers(reference["wavenumber"])[first:]
     truth = _numbers(reference["reference"])[first:]
     shown = np.maximum(wavenumber, 0.5 * wavenumber[wavenumber > 0][0])  # κ = 0 has no logarithm
-    lowest = floor * truth.max()
+    lowest = 1e-14 * truth.max()
     ax.plot(
         shown, np.maximum(truth, lowest), color=COLOURS["reference"], linewidth=3.4, alpha=0.85,
         label="Reference", zorder=1,

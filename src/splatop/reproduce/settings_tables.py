@@ -5,8 +5,8 @@ from typing import Any
 
 from ..benchmarks import Benchmark, get_benchmark
 from ..evaluate.labels import benchmark_label
+from ..evaluate.metrics_tables import Table
 from ..evaluate.results import Metrics
-from ..evaluate.tables import Table
 from ..numerics import paper_numerics
 from ..training import Settings, preset
 

@@ -14,8 +14,8 @@ from ..derivative import gradient
 from ..errors import SplatopError
 from ..report.isosurface import LEVEL, NEGATIVE, POSITIVE, isosurface
 from ..spectral import differentiate
-from .frames import RolloutFrames
 from .plots import styled
+from .rollout_frames import RolloutFrames
 from .style import FIELD_MAP, ORDER
 
 _LIGHT = np.array([0.35, -0.55, 0.76])
@@ -104,8 +104,8 @@ def _picture(ax: Axes, values: np.ndarray, limit: float, lengths: tuple[float, .
 
 
 @styled
-def isosurface_figure(several: Sequence[RolloutFrames], *, level: float = LEVEL) -> Figure:
-    """Surfaces `u = ±level` of a 3D field: a column for each method, a row for each time."""
+def isosurface_figure(several: Sequence[RolloutFrames]) -> Figure:
+    """Surfaces `u = ±LEVEL` of a 3D field: a column for each method, a row for each time."""
     several = _ordered(several)
     first = several[0]
     columns = [("Reference", first.reference)] + [(f.name, f.prediction) for f in several]
@@ -115,7 +115,7 @@ def isosurface_figure(several: Sequence[RolloutFrames], *, level: float = LEVEL)
             ax = figure.add_subplot(
                 len(first.steps), len(columns), row * len(columns) + column + 1, projection="3d"
             )
-            _surfaces(ax, states[row, 0], level, first.lengths)
+            _surfaces(ax, states[row, 0], LEVEL, first.lengths)
             if row == 0:
                 ax.set_title(label, loc="center", pad=2)
             if column == 0:

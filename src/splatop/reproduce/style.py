@@ -22,7 +22,6 @@ _OTHERS = ("#E69F00", "#7F7F7F", "#8C564B", "#B8A800")
 ORDER = ("surrogate", "physics", "fno", "unet", "resnet")
 
 FIELD_MAP = "RdBu_r"  # signed fields, white at zero
-POSITIVE_MAP = "viridis"
 
 RC: dict[Any, Any] = {
     "font.size": 9,

@@ -19,7 +19,7 @@ from ..model import Model, load_model
 from ..training import Problem, preset, train
 from ..training.run_folder import CONFIG, MODEL
 from .encoding import ENCODING_FILE, Encoding, encode_frame
-from .frames import FRAMES_FILE, RolloutFrames, rollout_frames
+from .rollout_frames import FRAMES_FILE, RolloutFrames, rollout_frames
 
 Say = Callable[[str], None]
 Found = TypeVar("Found")

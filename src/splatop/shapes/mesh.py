@@ -10,9 +10,11 @@ from typing import Any
 import numpy as np
 
 from ..errors import SplatopError
-from .pieces import Place
+from .bends import bent
 from .primitives import Outline
 
+# Sides that turn by less (radians) are one: coordinates in single precision turn fine ones so.
+_STRAIGHT = 1e-4
 SUFFIXES = (".msh", ".vtk", ".vtu", ".xdmf", ".xmf", ".e", ".exo", ".ex2")
 
 
@@ -73,7 +75,8 @@ def triangles_of(mesh: Any, source: str) -> tuple[np.ndarray, np.ndarray]:
 
 
 def shape_of_mesh(mesh: Any, source: str) -> Outline:
-    """The outline of a mesh: the sides that only one triangle has."""
+    """The outline of a mesh: the sides that only one triangle has. Those that follow a curve are
+    arcs."""
     points, triangles = triangles_of(mesh, source)
     sides = np.concatenate([triangles[:, [0, 1]], triangles[:, [1, 2]], triangles[:, [2, 0]]])
     count = Counter(tuple(sorted(pair)) for pair in sides.tolist())
@@ -85,7 +88,7 @@ def shape_of_mesh(mesh: Any, source: str) -> Outline:
         )
     outer = {pair for pair, times in count.items() if times == 1}
     names = _groups(mesh)
-    rings, labels = [], []
+    rings, labels, sweeps = [], [], []
     beside: dict[int, list[int]] = {}
     for a, b in outer:
         beside.setdefault(a, []).append(b)
@@ -109,13 +112,25 @@ def shape_of_mesh(mesh: Any, source: str) -> Outline:
                 break
             ring.append(onward)
         pairs = zip(ring, ring[1:] + ring[:1], strict=True)
-        labels.append(tuple(names.get(tuple(sorted(p)), f"edge{len(rings) + 1}") for p in pairs))
-        rings.append(tuple(_place(points[n]) for n in ring))
-    return Outline(tuple(rings), tuple(labels))
+        named = [names.get(tuple(sorted(p)), f"edge{len(rings) + 1}") for p in pairs]
+        kept = _corners(points[ring], named)
+        many = np.diff([*kept, kept[0] + len(ring)]) > 1
+        places, turns, own = bent(points[ring][kept], many, [named[k] for k in kept])
+        rings.append(tuple(places))
+        sweeps.append(tuple(turns))
+        labels.append(tuple(own))
+    return Outline(tuple(rings), tuple(labels), sweeps=tuple(sweeps))
 
 
-def _place(point: np.ndarray) -> Place:
-    return float(point[0]), float(point[1])
+def _corners(ring: np.ndarray, names: list[str]) -> list[int]:
+    """Where an outline turns, or its name changes: a straight edge is one side, however many
+    triangles lie along it."""
+    on = np.roll(ring, -1, axis=0) - ring
+    before = np.roll(on, 1, axis=0)
+    turn = np.abs(before[:, 0] * on[:, 1] - before[:, 1] * on[:, 0])
+    ahead = np.sum(before * on, axis=1)
+    other = [name != names[k - 1] for k, name in enumerate(names)]
+    return [k for k in range(len(ring)) if other[k] or turn[k] > _STRAIGHT * ahead[k]]
 
 
 def _groups(mesh: Any) -> dict[tuple[int, ...], str]:

@@ -146,6 +146,14 @@ class Arc(Piece):
             return np.empty((0, 2))
         return foot + math.sqrt(half) * np.array([[-1.0], [1.0]]) * along
 
+    def over_chord(self, places: np.ndarray) -> np.ndarray:
+        """Whether places `(n, 2)` lie between the arc and the straight way from its begin to its
+        end; it turns by less than π."""
+        begin, end = self.at(np.array([0.0, 1.0]))
+        (dx, dy), (x, y) = end - begin, (places - begin).T
+        right = (dy * x - dx * y) * math.copysign(1.0, self.sweep) > 0
+        return right & (np.hypot(*(places - self.centre).T) <= self.radius)
+
     @property
     def reversed(self) -> "Arc":
         return Arc(self.centre, self.radius, self.start + self.sweep, -self.sweep)

@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 
 from ..errors import SplatopError
+from .bends import arc_or_segment
 from .outlines import check_simple, even_odd
 from .pieces import Arc, Piece, Place, Segment
 from .shape import Primitive
@@ -100,12 +101,14 @@ class Outline(Primitive):
     """Closed rings of corners, with the name of each side: what a mesh or a mask gives.
 
     A ring inside another is a hole. `exact` is False where the corners were read off a mask, so
-    that the edge is known to a cell only.
+    that the edge is known to a cell only. `sweeps` are the angles by which sides turn, where some
+    are arcs.
     """
 
     rings: tuple[tuple[Place, ...], ...]
     names: tuple[tuple[str, ...], ...]
     exact: bool = True
+    sweeps: tuple[tuple[float, ...], ...] = ()
 
     kind = "outline"
 
@@ -113,16 +116,23 @@ class Outline(Primitive):
         _check_finite(self)
         if not self.rings or [len(r) for r in self.rings] != [len(n) for n in self.names]:
             raise SplatopError("expected one name for each side of each ring of an outline")
+        if self.sweeps and [len(r) for r in self.rings] != [len(s) for s in self.sweeps]:
+            raise SplatopError("expected one angle for each side of each ring of an outline")
         check_simple([piece for _, piece in self.outline()], "an outline")
 
     def inside(self, places: np.ndarray) -> np.ndarray:
-        return even_odd(places, self.rings)
+        found = even_odd(places, self.rings)
+        for _, piece in self.outline():
+            if isinstance(piece, Arc):
+                found ^= piece.over_chord(places)
+        return found
 
     def outline(self) -> list[tuple[str, Piece]]:
+        sweeps = self.sweeps or tuple((0.0,) * len(ring) for ring in self.rings)
         return [
-            (name, Segment(a, b))
-            for ring, names in zip(self.rings, self.names, strict=True)
-            for name, a, b in zip(names, ring, ring[1:] + ring[:1], strict=True)
+            (name, arc_or_segment(a, b, sweep))
+            for ring, names, turns in zip(self.rings, self.names, sweeps, strict=True)
+            for name, a, b, sweep in zip(names, ring, ring[1:] + ring[:1], turns, strict=True)
         ]
 
     def text(self) -> str:

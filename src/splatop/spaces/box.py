@@ -18,7 +18,7 @@ from ..points import Layout, Points
 from .axis import AxisBasis, ring, walls
 from .chebyshev import chebyshev
 from .potentials import inverse_numbers, inverse_rates
-from .samples import Fractions, Sampling, by_axis, root_of
+from .resampling import Fractions, Sampling, by_axis, root_of
 
 Coefficients = Float[Array, "C *R"]
 # What samples do not determine of a field is as smooth as it can be: the weight of the highest

@@ -22,7 +22,7 @@ from ..domain import Domain
 from ..shapes import shape_as_dict
 from ..threads import one_blas_thread
 from . import shape_basis
-from .shape_basis import Gaussians, Kinds, ShapeBasis, build_basis, lattice, spacing_of
+from .shape_basis import Kinds, ShapeBasis, ShapeGaussians, build_basis, lattice, spacing_of
 
 _MOST_BYTES = 512 * 2**20
 # Whatever changes the numbers of a basis changes its name.
@@ -67,7 +67,7 @@ def shape_basis_of(
     return found
 
 
-def _path(domain: Domain, gaussians: Gaussians, kinds: Kinds, spacing: float) -> Path | None:
+def _path(domain: Domain, gaussians: ShapeGaussians, kinds: Kinds, spacing: float) -> Path | None:
     root = cache_folder()
     if root is None or domain.shape is None:
         return None
@@ -91,7 +91,7 @@ def _path(domain: Domain, gaussians: Gaussians, kinds: Kinds, spacing: float) ->
     return root / "shapes" / f"{digest.hexdigest()[:32]}.npz"
 
 
-def _read(path: Path, gaussians: Gaussians) -> ShapeBasis | None:
+def _read(path: Path, gaussians: ShapeGaussians) -> ShapeBasis | None:
     try:
         with np.load(path, allow_pickle=False) as held:
             combine, energies = held["combine"], held["energies"]

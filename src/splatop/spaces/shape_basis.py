@@ -40,7 +40,7 @@ Kinds = tuple[tuple[str, Kind], ...]
 
 
 @dataclass(frozen=True)
-class Gaussians:
+class ShapeGaussians:
     """Centres `(G, 2)` and the two standard deviations that all have; behind them the functions of
     singular corners."""
 
@@ -76,7 +76,7 @@ def lattice(
     lengths: Iterable[float],
     anchors: tuple[int, ...],
     kinds: Kinds = (),
-) -> Gaussians:
+) -> ShapeGaussians:
     """Those Gaussians of a box's lattice whose centres lie in the shape or close to it, and what
     its corners need where these conditions hold."""
     if min(anchors) < LEAST_ANCHORS:
@@ -94,7 +94,7 @@ def lattice(
     centres = np.stack(np.meshgrid(*axes, indexing="ij"), axis=-1).reshape(-1, 2)
     near = shape.distance(centres) < BEYOND * max(spacing)
     width = (WIDTH * spacing[0], WIDTH * spacing[1])
-    return Gaussians(centres[near], width, corners_of(shape, kinds, max(spacing)))
+    return ShapeGaussians(centres[near], width, corners_of(shape, kinds, max(spacing)))
 
 
 def spacing_of(lengths: tuple[float, ...], anchors: tuple[int, ...]) -> tuple[float, float]:
@@ -110,7 +110,7 @@ class ShapeBasis:
     value or a slope (`laplacian` holds the eigenvalues), else those of the form `∫ ∇φ·∇ψ`.
     """
 
-    gaussians: Gaussians
+    gaussians: ShapeGaussians
     combine: np.ndarray = field(repr=False)
     laplacian: np.ndarray | None = field(repr=False)
     energies: np.ndarray = field(repr=False)
@@ -157,7 +157,7 @@ def edge_points(
 
 
 def edge_rows(
-    gaussians: Gaussians, shape: Shape, kinds: Kinds, spacing: float
+    gaussians: ShapeGaussians, shape: Shape, kinds: Kinds, spacing: float
 ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     """What is set at points of the edges, of each Gaussian: `(E, G)`, slopes in units of the
     spacing; the places `(E, 2)`, and the unit of each row."""
@@ -175,7 +175,7 @@ def edge_rows(
 
 
 def build_basis(
-    gaussians: Gaussians,
+    gaussians: ShapeGaussians,
     shape: Shape,
     kinds: Kinds,
     spacing: float,
@@ -227,7 +227,7 @@ def working_nodes(shape: Shape, spacing: float, singular: tuple[Place, ...] = ()
     return quadrature(shape, side * spacing, order, singular, cuts)
 
 
-def orthonormal(gaussians: Gaussians, nodes: Quadrature) -> np.ndarray:
+def orthonormal(gaussians: ShapeGaussians, nodes: Quadrature) -> np.ndarray:
     """Amplitudes of all combinations of the Gaussians that can be told apart, orthonormal."""
     values = np.sqrt(nodes.weights)[:, None] * gaussians.at(nodes.places, (0, 0))
     sizes, turn = np.linalg.eigh(values.T @ values)

@@ -11,7 +11,7 @@ from ..grid import Grid
 from ..points import Layout, Points
 from ..spectral import Field, radial_spectrum
 from .axis import ring
-from .harmonics import insulated, shape_harmonics
+from .shape_harmonics import insulated, shape_harmonics
 
 # Four functions are set up for each, which takes seconds for as many as these.
 _MOST_HARMONICS = 100

@@ -17,7 +17,7 @@ from ..errors import SplatopError
 
 
 @dataclass(frozen=True)
-class Placement:
+class OnDevices:
     """How batches and parameters reach the devices of all processes, and come back.
 
     `average` makes of a function of (replicated trees, batch) the mean of its values over the
@@ -110,7 +110,7 @@ def any_process(flag: bool) -> bool:
     return bool(multihost_utils.process_allgather(np.asarray(flag, np.uint8)).any())
 
 
-def placement(batch: int) -> Placement:
+def placement(batch: int) -> OnDevices:
     """Split batches of this size evenly over all devices; on a single one do nothing."""
     if jax.device_count() == 1:
         return single_device()
@@ -150,10 +150,10 @@ def placement(batch: int) -> Placement:
 
         return averaged
 
-    return Placement(split_batch, replicate, collect, average)
+    return OnDevices(split_batch, replicate, collect, average)
 
 
-def member_placement(members: int) -> Placement:
+def member_placement(members: int) -> OnDevices:
     """Spread the members of an ensemble evenly over all devices; on a single one do nothing."""
     if jax.device_count() == 1:
         return single_device()
@@ -178,7 +178,7 @@ def member_placement(members: int) -> Placement:
             check_vma=False,
         )
 
-    return Placement(place, place, collect, lambda function: function, each)
+    return OnDevices(place, place, collect, lambda function: function, each)
 
 
 def _shared_evenly(number: int, axis: str, given: str) -> tuple[Mesh, slice]:
@@ -200,13 +200,13 @@ def _gathered(array: jax.Array) -> np.ndarray:
     return np.asarray(multihost_utils.process_allgather(array, tiled=True))
 
 
-def single_device() -> Placement:
+def single_device() -> OnDevices:
     """Everything on JAX's default device."""
 
     def same(value):
         return value
 
-    return Placement(lambda tree: jax.tree.map(jnp.asarray, tree), same, same, same)
+    return OnDevices(lambda tree: jax.tree.map(jnp.asarray, tree), same, same, same)
 
 
 def _map_arrays(function: Callable[[Any], Any], tree: Any) -> Any:

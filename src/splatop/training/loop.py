@@ -25,7 +25,7 @@ from ..errors import SplatopError
 from ..precomputed import is_precomputed
 from .checkpoints import Checkpoints
 from .devices import (
-    Placement,
+    OnDevices,
     any_process,
     arrays_from_writer,
     from_writer,
@@ -72,7 +72,7 @@ class Stage:
     schedule: Callable[[Any], Any]
     describe: Callable[[int], str] = lambda step: ""
     examine: Callable[[Any, Any], str] = lambda model, batch: ""
-    placement: Placement = field(default_factory=single_device)
+    placement: OnDevices = field(default_factory=single_device)
     members: int = 1
     typical_loss: float = 0.0
 

@@ -15,7 +15,7 @@ from ..data import ArrayTrajectories, Trajectories, in_memory, open_trajectories
 from ..description import build
 from ..equation import Equation, has_unknown, parse_equation, split_coefficients
 from ..errors import SplatopError
-from .coarse import CoarseProblem
+from .coarse_problem import CoarseProblem
 from .loaded import FileProblem, GeneratedProblem, Loaded
 from .settings import Settings
 

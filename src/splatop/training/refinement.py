@@ -10,7 +10,7 @@ import numpy as np
 import optax
 
 from ..coarse import Refiner, truncated_frames
-from ..coarse.refine import fresh_refiner, refinement_loss
+from ..coarse.refiner import fresh_refiner, refinement_loss
 from ..data import Trajectories, WindowSampler
 from ..ensemble import Ensemble, repeat
 from ..spectral import resample

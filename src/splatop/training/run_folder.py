@@ -14,8 +14,6 @@ from ..errors import SplatopError
 CONFIG = "config.json"
 MODEL = "model.safetensors"
 HISTORY = "history.csv"
-METRICS = "metrics.json"
-REPORT = "report.html"
 _LOCK = ".lock"
 # What a run writes before its configuration: data sets that do not fit memory, files half written.
 _BEFORE_CONFIG = (".splatop-train-*", "..splatop-train-*", f".{CONFIG}.*.partial")

@@ -1,4 +1,4 @@
-"""Training settings: a frozen value, three presets, and overrides by name."""
+"""Training settings: a frozen value, four presets, and overrides by name."""
 
 import math
 from collections.abc import Mapping
@@ -233,6 +233,8 @@ PRESETS: dict[str, Settings] = {
         keep_if_better=False,
     ),
     "fast": Settings(),
+    # As many steps as the paper takes, for networks that have all of it to learn.
+    "long": Settings(preset="long", phases=((FULL, 10_000),), warmup=300),
     "smoke": Settings(
         preset="smoke",
         trajectories=8,
@@ -277,6 +279,9 @@ PAPER_BY_BENCHMARK: dict[str, dict[str, Any]] = {
 FAST_BY_BENCHMARK: dict[str, dict[str, Any]] = {
     "advection_diffusion3d": {"phases": ((32, 150),), "batch": 12},
 }
+LONG_BY_BENCHMARK: dict[str, dict[str, Any]] = {
+    "advection_diffusion3d": {"phases": ((32, 10_000),), "batch": 12},
+}
 SMOKE_BY_BENCHMARK: dict[str, dict[str, Any]] = {
     "advection_diffusion3d": {"points": 24, "phases": ((FULL, 6),), "batch": 2, "trajectories": 4},
 }
@@ -289,6 +294,7 @@ def preset(name: str, benchmark: str | None = None) -> Settings:
     by_benchmark = {
         "paper": PAPER_BY_BENCHMARK,
         "fast": FAST_BY_BENCHMARK,
+        "long": LONG_BY_BENCHMARK,
         "smoke": SMOKE_BY_BENCHMARK,
     }[name]
     return replace(PRESETS[name], **by_benchmark.get(benchmark or "", {}))
@@ -310,7 +316,7 @@ def coarser(
             raise SplatopError("expected a coarse grid to answer on, got none: give coarse as well")
         return settings
     if settings.numerics == "paper":
-        raise SplatopError("expected preset fast or smoke for a coarse model, got the paper's")
+        raise SplatopError("expected another preset for a coarse model, got the paper's")
     changes = COARSE_SMOKE if settings.preset == "smoke" else COARSE
     return replace(
         settings, **changes, coarse=factor, stride=stride, answers=answers, refine=refine

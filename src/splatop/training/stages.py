@@ -18,7 +18,7 @@ from ..physics import Physics
 from ..stepper import Stepper
 from ..surrogate import residual_scale
 from .checkpoints import Checkpoints
-from .devices import Placement, member_placement, placement
+from .devices import OnDevices, member_placement, placement
 from .loaded import Loaded
 from .loop import Reporter, Stage, only, run_stage, warmup_cosine
 from .losses import batch_rollout_loss, worst_frame, worst_prediction
@@ -49,7 +49,7 @@ class Session:
             report=self.report,
         )
 
-    def placement(self, batch: int) -> Placement:
+    def placement(self, batch: int) -> OnDevices:
         """Members are spread over the devices, the batches of a single model split."""
         members = self.settings.members
         return placement(batch) if members == 1 else member_placement(members)

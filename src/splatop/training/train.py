@@ -17,6 +17,7 @@ from ..spectral import Field
 from ..stepper import Stepper
 from ..threads import one_blas_thread
 from .devices import from_writer, is_writer
+from .found_terms import with_found_terms
 from .loop import Reporter, silent
 from .outcome import as_record, decide, measure, summary
 from .prepare import Prepared, Say, fresh_stepper, prepare
@@ -25,7 +26,6 @@ from .refinement import train_refiner, with_refiner
 from .run_folder import CONFIG, MODEL, claim, read_json, write_json, writing_run
 from .settings import Settings
 from .stages import Session, learned_encoder, train_encoder, train_operator
-from .unknown import with_found_terms
 
 
 @one_blas_thread()

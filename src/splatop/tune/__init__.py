@@ -10,9 +10,8 @@ from ..points import Layout, Points
 from ..signal import Signal
 from ..stepper import Coefficients
 from ..threads import one_blas_thread
-from .between_walls import choose_between_walls
-from .coarse import Pairs as Pairs
-from .coarse import choose_coarse as choose_coarse
+from .coarse_numerics import Pairs as Pairs
+from .coarse_numerics import choose_coarse as choose_coarse
 from .rings import WIDEST as WIDEST
 from .rings import choose_on_rings
 from .speed import Proposal as Proposal
@@ -22,6 +21,7 @@ from .tuned import MOST_SUBSTEPS as MOST_SUBSTEPS
 from .tuned import TAIL as TAIL
 from .tuned import TIME_TOLERANCE as TIME_TOLERANCE
 from .tuned import Tuned as Tuned
+from .wall_numerics import choose_between_walls
 
 
 @one_blas_thread()

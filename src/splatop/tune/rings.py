@@ -21,7 +21,7 @@ from ..numerics import Numerics, build_filter, build_jets, build_physics
 from ..physics import EmbeddedPhysics
 from ..spectral import resample
 from ..stepper import Coefficients, of_frames
-from .steps import choose_steps
+from .substeps import choose_steps
 from .tuned import DERIVATIVE_TOLERANCE, TAIL, Tuned
 
 # The highest mode kept of an equation with products, as a part of the points. The working grid is

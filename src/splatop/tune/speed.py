@@ -15,7 +15,7 @@ from ..equation import Equation
 from ..errors import SplatopError
 from ..numerics import build_physics
 from ..stepper import Coefficients, at_step, rollout
-from .coarse import Pairs, choose_coarse
+from .coarse_numerics import Pairs, choose_coarse
 
 STRIDES = (1, 2, 4, 8, 16)
 FACTORS = (1, 2, 3, 4, 5, 6, 8, 10, 12, 16)

@@ -3,13 +3,13 @@
 from .conditions import check_conditions as check_conditions
 from .conditions import check_stated as check_stated
 from .galerkin import Galerkin as Galerkin
-from .on_shape import choose_on_shape as choose_on_shape
-from .physics import WallPhysics as WallPhysics
 from .resolution import choose_sizes as choose_sizes
 from .resolution import most_anchors as most_anchors
 from .resolution import resolved_frames as resolved_frames
 from .resolution import wall_space as wall_space
+from .shape_resolution import choose_on_shape as choose_on_shape
 from .shape_solver import random_starts as random_starts
 from .shape_solver import solve_on_shape as solve_on_shape
-from .solver import random_state as random_state
-from .solver import solve_between_walls as solve_between_walls
+from .wall_physics import WallPhysics as WallPhysics
+from .wall_solver import random_state as random_state
+from .wall_solver import solve_between_walls as solve_between_walls

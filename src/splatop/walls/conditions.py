@@ -35,7 +35,9 @@ def check_conditions(equation: Equation, domain: Domain) -> None:
             raise SplatopError(
                 f"expected a condition for {name} at {free[0]}, because its equation has second "
                 f"derivatives{where}, got 'free': write '{free[0]}: dn({name}) = 0' where it flows "
-                "out or nothing passes, or the value that it has there"
+                "out or nothing passes, or the value that it has there; where neither is so, as in "
+                "a window cut out of something larger, only identify and discover are possible: "
+                "what enters from outside cannot be predicted"
             )
 
 

@@ -29,7 +29,7 @@ _ROUGH = 0.3
 
 
 @dataclass(frozen=True)
-class Size:
+class SpaceSize:
     """What was chosen along one axis, the share of the data's amplitude that it leaves, whether
     that is noise, and the reason in words."""
 
@@ -65,7 +65,7 @@ def choose_sizes(
     grid: Grid,
     tail: float,
     level: float = LEVEL,
-) -> list[Size]:
+) -> list[SpaceSize]:
     """For each axis the fewest functions that hold sample frames `(n, C, *N)`.
 
     Where noise keeps any from doing so, those that leave no more than 1 / `level` of what the best
@@ -158,7 +158,7 @@ class _Along:
         return np.sqrt(self.energy_left(frames, size) / np.maximum(whole, 1e-300))
 
 
-def _choose_size(data: _Along, frames: np.ndarray, tail: float, level: float) -> Size:
+def _choose_size(data: _Along, frames: np.ndarray, tail: float, level: float) -> SpaceSize:
     """The fewest functions along an axis that hold the frames, or all but their noise."""
     size = max(float(np.sqrt(np.mean(np.square(frames)))), 1e-300)
     left: dict[int, float] = {}
@@ -177,7 +177,7 @@ def _choose_size(data: _Along, frames: np.ndarray, tail: float, level: float) ->
             f"leave {left[chosen]:.1e} of the data's amplitude (wanted {tail:.0e}); {data.points} "
             "points hold no more"
         )
-    return Size(chosen, left[chosen], noise, f"anchors: {what} {why}")
+    return SpaceSize(chosen, left[chosen], noise, f"anchors: {what} {why}")
 
 
 def least_size(left: dict[int, float], tail: float, level: float) -> tuple[int, bool]:

@@ -7,7 +7,6 @@ it leaves is measured against analytic solutions where there are some, and by do
 
 from collections.abc import Iterable, Mapping
 
-import equinox as eqx
 import jax
 import jax.numpy as jnp
 import numpy as np
@@ -17,11 +16,10 @@ from ..domain import Domain
 from ..equation import Equation
 from ..points import Points
 from ..spaces import ShapeSpace
-from ..stepper import TIME, later
-from .converged import converged_frames
-from .galerkin import Galerkin
-from .on_shape import shape_anchors
+from .converged import solve_in_space
+from .galerkin import Galerkin, Lifted
 from .resolution import wall_space
+from .shape_resolution import shape_anchors
 
 # Anchors across the shape, where nobody says.
 ANCHORS = 28
@@ -47,34 +45,18 @@ def solve_on_shape(
     `t0`."""
     with jax.enable_x64(True):
         scheme = Galerkin(equation, wall_space(equation, domain, shape_anchors(domain, anchors)))
-        lifted = scheme.lifted({**coefficients, TIME: t0})
-        values = {name: jnp.asarray(float(value)) for name, value in coefficients.items()}
         space = scheme.space
         assert isinstance(space, ShapeSpace)
         matrix = space.sample_matrix(at)
-        tables: dict[int, object] = {}
 
-        def one_frame(c: Array, substeps: int) -> Array:
-            if substeps not in tables:
-                tables[substeps] = scheme.tables(dt / substeps, coefficients)
-            now = {**values, TIME: jnp.asarray(t0 + (len(frames) - 1) * dt)}
-            count = jnp.asarray(substeps)
-            return _advance(scheme, c, tables[substeps], now, lifted, count, dt / count)
-
-        def sampled(c: Array, frame: int) -> np.ndarray:
+        def sampled(c: Array, lifted: Lifted | None) -> np.ndarray:
             own = np.matmul(matrix, np.asarray(c)[..., None])[..., 0]
-            if lifted is None:
-                return own
-            now = {**coefficients, TIME: t0 + frame * dt}
-            held = scheme.lifted(now) if scheme.moving else lifted
-            return own + np.asarray(space.lift_evaluate(jnp.asarray(held), at))
+            return own if lifted is None else own + np.asarray(space.lift_evaluate(lifted, at))
 
         c = jnp.asarray(start, jnp.float64)
-        frames, worst = [sampled(c, 0)], 0.0
-        states = converged_frames(c, one_frame, _relative, steps=steps, dt=dt, tolerance=tolerance)
-        for frame, (state, error) in enumerate(states, start=1):
-            frames.append(sampled(state, frame))
-            worst = max(worst, error)
+        frames, worst, _ = solve_in_space(
+            scheme, coefficients, c, sampled, dt=dt, steps=steps, tolerance=tolerance, t0=t0
+        )
     return np.stack(frames, axis=1), worst
 
 
@@ -92,23 +74,3 @@ def random_starts(
     at = Points.of(space.nodes.places, lengths=domain.lengths, origin=domain.origin)
     values = np.matmul(space.sample_matrix(at), padded[..., None])[..., 0]
     return padded / np.abs(values).max(axis=-1, keepdims=True)
-
-
-@eqx.filter_jit
-def _advance(scheme: Galerkin, c, tables, coefficients, lifted, substeps, length):
-    def step(n, c):
-        now = later(coefficients, n * length)
-
-        def one(own):
-            return scheme.exponential_step(own, tables, now, lifted, length)
-
-        return jax.vmap(one)(c)
-
-    return jax.lax.fori_loop(0, substeps, step, c)
-
-
-def _relative(one: Array, other: Array) -> float:
-    """The largest of all trajectories."""
-    size = jnp.maximum(jnp.linalg.norm(other, axis=(1, 2)), 1e-300)
-    difference = float(jnp.max(jnp.linalg.norm(one - other, axis=(1, 2)) / size))
-    return difference if np.isfinite(difference) else np.inf

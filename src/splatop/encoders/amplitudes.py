@@ -12,8 +12,8 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Float
 
-from ..errors import SplatopError, check_finite, is_concrete
-from ..gaussians import GaussianLattice, Gaussians
+from ..errors import SplatopError
+from ..gaussians import Gaussians
 from ..grid import Grid
 from ..render import DenseRenderer, LocalRenderer, PointRenderer
 from ..render.fourier import fourier_basis
@@ -147,39 +147,3 @@ def _lattice_preconditioner(
         return smooth.reshape(a.shape) * scaling
 
     return precondition
-
-
-def fit_points(
-    points: Float[Array, "Q d"],
-    values: Float[Array, "rows C"],
-    *,
-    lengths: tuple[float, ...],
-    anchors: tuple[int, ...],
-    ratio: float = 1.0,
-    ridge: float = RIDGE,
-) -> Gaussians:
-    """Gaussians on a lattice fitted to values at scattered points of the box.
-
-    Where there are fewer points than primitives, the ridge picks the smallest amplitudes.
-    """
-    if points.ndim != 2 or points.shape[1] != len(lengths) or len(lengths) != len(anchors):
-        raise SplatopError(
-            f"expected points (Q, d) with one length and one anchor count per axis, got points "
-            f"{points.shape}, lengths {lengths} and anchors {anchors}"
-        )
-    if values.shape[0] != points.shape[0] or values.ndim != 2:
-        raise SplatopError(
-            f"expected values of shape ({points.shape[0]}, C), one row per point, "
-            f"got {values.shape}"
-        )
-    for name, array in (("points", points), ("values", values)):
-        if is_concrete(array):
-            check_finite(array, name)
-    channels = values.shape[1]
-    offset = jnp.mean(values, axis=0)
-    geometry = GaussianLattice(
-        jnp.zeros((channels, *anchors), values.dtype), offset, ratio
-    ).explicit()
-    positions = points / jnp.asarray(np.asarray(lengths), points.dtype) % 1.0
-    basis = DenseRenderer().basis(geometry, positions)
-    return geometry.with_amplitude(least_squares(basis, values - offset, ridge), offset)

@@ -8,7 +8,6 @@ projection, several times its resolution, and a time step that is halved until n
 import warnings
 from collections.abc import Mapping
 
-import equinox as eqx
 import jax
 import jax.numpy as jnp
 import numpy as np
@@ -19,8 +18,8 @@ from ..equation import Equation
 from ..grid import Grid
 from ..initial import harmonic_condition
 from ..spaces import BoxSpace, Sampling
-from ..stepper import TIME, later
-from .converged import converged_frames
+from ..stepper import TIME
+from .converged import solve_in_space
 from .galerkin import Galerkin
 
 LEAST_NODES, MOST_NODES = 48, 160
@@ -49,31 +48,25 @@ def solve_between_walls(
     along = grid.fractions()
     with jax.enable_x64(True):
         scheme = Galerkin(equation, reference_space(domain, equation.fields, grid.points))
-        coefficients = {**coefficients, TIME: t0}
-        lifted = scheme.lifted(coefficients)
-        values = {name: jnp.asarray(float(value)) for name, value in coefficients.items()}
         smooth = Galerkin(equation, starting_space(domain, equation.fields, grid.points))
-        fitted = smooth.enter(jnp.asarray(u0, jnp.float64), along, smooth.lifted(coefficients))
+        fitted = smooth.enter(
+            jnp.asarray(u0, jnp.float64), along, smooth.lifted({**coefficients, TIME: t0})
+        )
         where: Sampling = scheme.space.fractions()
-        c = scheme.space.project(smooth.space.evaluate(fitted, where))
-        tables: dict[int, object] = {}
-
-        def one_frame(c: Array, substeps: int) -> Array:
-            if substeps not in tables:
-                tables[substeps] = scheme.tables(dt / substeps, coefficients)
-            now = {**values, TIME: jnp.asarray(t0 + (len(frames) - 1) * dt)}
-            count = jnp.asarray(substeps), jnp.asarray(dt / substeps)
-            return _advance(scheme, c, tables[substeps], now, lifted, *count)
-
-        frames, worst = [np.asarray(u0, float)], 0.0
-        states = converged_frames(c, one_frame, _relative, steps=steps, dt=dt, tolerance=tolerance)
-        for frame, (c, error) in enumerate(states, start=1):
-            if scheme.moving:
-                lifted = scheme.lifted({**coefficients, TIME: t0 + frame * dt})
-            frames.append(np.asarray(scheme.leave(c, along, lifted)))
-            worst = max(worst, error)
+        start = scheme.space.project(smooth.space.evaluate(fitted, where))
+        frames, worst, last = solve_in_space(
+            scheme,
+            coefficients,
+            start[None],
+            lambda c, lifted: np.asarray(scheme.leave(c[0], along, lifted)),
+            dt=dt,
+            steps=steps,
+            tolerance=tolerance,
+            t0=t0,
+        )
+        frames[0] = np.asarray(u0, float)
         assert isinstance(scheme.space, BoxSpace)
-        _warn_if_unresolved(scheme.space, np.asarray(c))
+        _warn_if_unresolved(scheme.space, np.asarray(last[0]))
     return np.stack(frames), worst
 
 
@@ -113,23 +106,6 @@ def starting_space(domain: Domain, fields: tuple[str, ...], points: tuple[int, .
         for n, axis in zip(points, domain.axes, strict=True)
     )
     return BoxSpace(domain, fields, sizes)
-
-
-@eqx.filter_jit
-def _advance(scheme: Galerkin, c, tables, coefficients, lifted, substeps, step_length):
-    def step(n, c):
-        now = later(coefficients, n * step_length)
-        return scheme.exponential_step(c, tables, now, lifted, step_length)
-
-    return jax.lax.fori_loop(0, substeps, step, c)
-
-
-def _relative(one: Array, other: Array) -> float:
-    size = float(jnp.linalg.norm(other))
-    if size == 0:
-        return 0.0
-    difference = float(jnp.linalg.norm(one - other)) / size
-    return difference if np.isfinite(difference) else np.inf
 
 
 def _warn_if_unresolved(space: BoxSpace, c: np.ndarray) -> None:

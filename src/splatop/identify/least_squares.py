@@ -6,7 +6,7 @@ import numpy as np
 
 from ..errors import SplatopError
 from .followed import Followed
-from .problem import Problem
+from .inverse import InverseProblem
 from .propagate import Steps
 from .tangent import Tangent, predicted, tangent
 from .uncertainty import solve
@@ -28,7 +28,7 @@ class Lost(SplatopError):
 
 
 @dataclass(frozen=True)
-class Minimum:
+class Optimum:
     """Where a search ended: coefficients, states, the residual `(S, 1 + L, C, *M)` with the tangent
     there, whether it settled, and how many frames of each piece it followed."""
 
@@ -46,14 +46,14 @@ class Minimum:
 
 
 def minimise(
-    problem: Problem,
+    problem: InverseProblem,
     reduced: Followed,
     x: np.ndarray,
     states: np.ndarray,
     steps: Steps,
     *,
     settled: float,
-) -> Minimum:
+) -> Optimum:
     """Gauss-Newton over coefficients and states `(S, C, *M)`, along parabolas. A tangent costs
     most, so it is kept while steps gain quickly. The search ends where the next step would gain
     less than `settled`, in units of the noise: a gain of g moves no coefficient by more than √g
@@ -99,7 +99,7 @@ def minimise(
         before, fresh = (np.inf, True) if slow else (gain, False)
         if slow:
             at = tangent(problem, reduced, x, states, steps)
-    return Minimum(x, states, residual, at, left <= max(settled, _UNSETTLED), followed)
+    return Optimum(x, states, residual, at, left <= max(settled, _UNSETTLED), followed)
 
 
 def _lowest(cost: float, gain: float, found: float) -> float:

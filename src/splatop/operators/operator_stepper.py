@@ -26,8 +26,7 @@ class OperatorStepper(Stepper):
         return network_says(self.network, "light_gradient")
 
     def __call__(self, u: Field, coefficients: Coefficients) -> Field:
-        out = apply_network(self.network, u, self.condition(coefficients))
-        return out
+        return apply_network(self.network, u, self.condition(coefficients))
 
     def condition(self, coefficients: Coefficients) -> Float[Array, " P"] | None:
         return None if self.conditioning is None else self.conditioning(coefficients)
@@ -35,14 +34,6 @@ class OperatorStepper(Stepper):
     @property
     def coefficient_names(self) -> tuple[str, ...]:
         return () if self.conditioning is None else self.conditioning.names
-
-    @property
-    def condition_mean(self) -> Float[Array, " P"] | None:
-        return None if self.conditioning is None else self.conditioning.mean
-
-    @property
-    def condition_std(self) -> Float[Array, " P"] | None:
-        return None if self.conditioning is None else self.conditioning.std
 
 
 def apply_network(

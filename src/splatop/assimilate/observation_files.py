@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from ..data.table_file import moments, place_and_time, read_table
+from ..data.table_file import columns_as_rows, moments, place_and_time, read_table
 from ..data.tables import TABLES
 from ..domain import AXES
 from ..errors import SplatopError, unknown_name
@@ -129,9 +129,12 @@ def _proposal(table: Any, found: dict, wanted: Iterable[str] = ()) -> str:
         for key, likely in _LIKE.items()
         if key not in found and any(own.split(" ")[0].split("(")[0] in likely for own in free)
     }
-    rest = [c for c in free.values() if c not in pairs.values()]
+    rest = [c for c in table.columns if c in free.values() and c not in pairs.values()]
+    rest = [str(c) for c in rest if table[c].dtype.kind in "fiu"]  # names of sensors are no field
     pairs |= dict(zip(wanted, rest, strict=False)) if len(rest) == len(tuple(wanted)) else {}
     words = ",".join(f"{key}={own}" for key, own in pairs.items())
+    if not words and "t" in found and "x" not in found and len(free) > 2:
+        return columns_as_rows(found["t"])
     if not words:
         return f"{_FORM}; --columns x=NAME says what a column is called"
     return f'rename them, or give --columns "{words}"'

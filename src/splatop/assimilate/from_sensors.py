@@ -7,21 +7,16 @@ from typing import Any
 
 import numpy as np
 
-from ..data import ArrayTrajectories, Trajectories
-from ..domain import AXES, Domain
+from ..data import ArrayTrajectories
 from ..equation import Equation, format_equation, has_unknown, parse_partial_equation
 from ..errors import SplatopError
-from ..identify import identify_trajectories
 from ..points import Points
-from .api import assimilate
+from .assimilating import assimilate
+from .begin import as_trajectories, told_by_fields
 from .check import HIGH
-from .frames import Frames
 from .observations import Observations
-from .reconstruct import reconstruct
 from .state import Analysis
 
-# Reports of one time, and such times, from which fields alone tell where coefficients begin.
-_FEWEST_REPORTS, _FEWEST_TIMES = 8, 5
 # What says where the state lives, of the arguments of `assimilate`.
 _PLACE = ("lengths", "points", "dt", "origin", "boundary", "sampling", "shape")
 # Correlation of a sensor's successive residuals from which on something is missing, also where the
@@ -123,7 +118,7 @@ def from_sensors(
         )
     missing = [n for n in partial.known.coefficient_names if n not in {**known, **starts}]
     if missing:
-        starts |= _rough(held, partial.known, {**known, **starts}, missing, rest)
+        starts |= told_by_fields(held, partial.known, {**known, **starts}, missing, rest)
         told = ", ".join(f"{name} = {starts[name]:.3g}" for name in missing)
         say(f"fields without the equation tell about {told}: estimated with the state from there")
     how = {**rest, "coefficients": known, "unknown": starts, "say": say}
@@ -163,18 +158,6 @@ def refuse_with_sensors(**given: Any) -> None:
             )
 
 
-def as_trajectories(frames: Frames, source: str) -> ArrayTrajectories:
-    """The means of frames as one trajectory."""
-    return ArrayTrajectories(
-        frames.mean[None].astype(np.float32),
-        frames.grid,
-        dt=float(frames.times[1] - frames.times[0]),
-        fields=frames.fields,
-        attributes={"source": source},
-        domain=frames.domain,
-    )
-
-
 def _dims(given: Mapping[str, Any]) -> int:
     for name in ("lengths", "points"):
         if given.get(name) is None:
@@ -183,48 +166,3 @@ def _dims(given: Mapping[str, Any]) -> int:
                 f"give {name}= (--{name})"
             )
     return max(len(np.atleast_1d(given[name])) for name in ("lengths", "points"))
-
-
-def _rough(
-    held: Observations,
-    equation: Equation,
-    known: Mapping[str, float],
-    missing: list[str],
-    given: Mapping[str, Any],
-) -> dict[str, float]:
-    """Where coefficients begin: those of fields that are reconstructed one time at a time."""
-    times, count = np.unique(held.times, return_counts=True)
-    ask = f"unknown={{{', '.join(f'{n!r}: ...' for n in missing)}}}"
-    steps = np.diff(times)
-    if (
-        len(times) < _FEWEST_TIMES
-        or np.min(count) < _FEWEST_REPORTS
-        or np.ptp(steps) > 1e-3 * steps.mean()
-        or given.get("shape") is not None
-    ):
-        raise SplatopError(
-            f"expected values that {', '.join(missing)} may begin at, because too few sensors "
-            f"report at the same times to tell them without, got none: give {ask} in sensors= "
-            "(--unknown D=0.01)"
-        )
-    lengths = np.broadcast_to(np.asarray(given["lengths"], float), (held.dims,)).tolist()
-    rings = "; ".join(f"{axis}: periodic" for axis in AXES[: held.dims])
-    fields = reconstruct(
-        held,
-        points=32 if held.dims > 1 else 64,
-        lengths=lengths,
-        origin=given.get("origin") or [0.0] * held.dims,
-        boundary=given.get("boundary") or rings,
-        fields=equation.fields,
-    ).frames
-    data: Trajectories = as_trajectories(fields, "reconstructed fields")
-    data.domain = fields.domain if given.get("boundary") else Domain.box(lengths)
-    found = identify_trajectories(equation, None, data, unknown=tuple(missing), known=dict(known))
-    values = {name: float(found[0].estimates[name]) for name in missing}
-    for name, value in values.items():
-        if not np.isfinite(value) or value == 0:
-            raise SplatopError(
-                f"expected a value that {name} may begin at, because reconstructed fields do not "
-                f"tell it, got none: give {ask} in sensors= (--unknown {name}=0.01)"
-            )
-    return values

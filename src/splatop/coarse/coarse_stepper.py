@@ -7,7 +7,7 @@ import equinox as eqx
 from ..spectral import Field
 from ..stepper import Coefficients, Stepper
 from .projection import Other, expand, truncate
-from .refine import Refiner
+from .refiner import Refiner
 
 
 class CoarseStepper(Stepper):

@@ -10,7 +10,7 @@ from ..numerics import Numerics, build_physics
 from ..points import Layout, Points
 from ..stepper import Coefficients, of_frames
 from ..walls import check_conditions, choose_on_shape, choose_sizes, resolved_frames
-from .steps import choose_steps
+from .substeps import choose_steps
 from .tuned import TAIL, Tuned
 
 

@@ -14,12 +14,12 @@ from ..jets import JetProvider, SplatJets
 from ..spectral import PassThrough
 from ..threads import one_blas_thread
 from .between_walls import identify_between_walls
+from .frame_pieces import DEFAULT_BUDGET, cut, frames_within, spread
+from .identified import METHODS, Identified
+from .inverse import Unknown, known_values, pose, unknown_names
 from .methods import by_method
 from .noise import measure
-from .pieces import DEFAULT_BUDGET, cut, frames_within, spread
-from .problem import Unknown, known_values, pose, unknown_names
 from .regression import PAPER_FRAMES
-from .result import METHODS, Identified
 
 _PAPER_ANCHORS = 20
 

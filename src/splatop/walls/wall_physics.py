@@ -12,7 +12,7 @@ from jaxtyping import Array
 from ..equation import Equation
 from ..errors import SplatopError, check_field
 from ..grid import as_number
-from ..integrators import RK4, Integrator, Split, Tendency, as_integrator
+from ..integrators import RK4, ExactPart, Integrator, Tendency, as_integrator
 from ..physics import Physics
 from ..points import Layout, Points
 from ..precomputed import with_fields
@@ -98,7 +98,7 @@ class WallPhysics(Physics):
 
             return total
 
-        split = Split(
+        split = ExactPart(
             lambda step: scheme.tables(step, coefficients), with_forcing(scheme.remainder)
         )
         c = self.integrator.advance(

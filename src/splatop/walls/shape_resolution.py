@@ -10,7 +10,7 @@ from ..points import Points
 from ..spaces import ShapeSpace
 from ..stepper import Coefficients, of_frame
 from .galerkin import Galerkin
-from .resolution import LEVEL, Size, least_size, wall_space
+from .resolution import LEVEL, SpaceSize, least_size, wall_space
 
 # Anchors along the longer side of the box around the shape.
 _CANDIDATES = (8, 10, 12, 14, 16, 18, 20, 24, 28, 32, 36, 40, 48, 56, 64, 80)
@@ -38,7 +38,7 @@ def choose_on_shape(
     at: Points,
     tail: float,
     level: float = LEVEL,
-) -> list[Size]:
+) -> list[SpaceSize]:
     """The fewest functions that hold sample frames `(n, C, P)`, as anchors of the box's axes."""
     assert domain.shape is not None
     size = max(float(np.sqrt(np.mean(np.square(frames)))), 1e-300)
@@ -77,7 +77,7 @@ def choose_on_shape(
             f"leave {left[chosen]:.1e} of the data's amplitude (wanted {tail:.0e}); "
             f"{len(at.places)} points hold no more"
         )
-    return [Size(n, left[chosen], noise, f"anchors: {what} {why}") for n in found]
+    return [SpaceSize(n, left[chosen], noise, f"anchors: {what} {why}") for n in found]
 
 
 def _left(scheme: Galerkin, coefficients: Coefficients, frames: np.ndarray, at: Points) -> float:

@@ -2,6 +2,7 @@
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
+from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -9,6 +10,8 @@ import numpy as np
 
 from ..errors import SplatopError, unknown_name
 from ..threads import one_blas_thread
+from .analyse import SPREADS, analyse
+from .begin import values_to_begin_at
 from .cycle import cycle
 from .dynamics import Dynamics, without_lift
 from .expected import choose_prior, with_steps
@@ -18,8 +21,7 @@ from .observations import Observations, checked
 from .observe import ON_FRAME
 from .prior import fit_smoothness, smooth_prior
 from .resume import Journal
-from .solve import SPREADS, analyse
-from .source import Setting, as_dynamics
+from .source import EquationSetting, as_dynamics
 from .state import Analysis
 from .unknowns import COEFFICIENT_FACTOR
 from .window import Options, Window
@@ -71,7 +73,8 @@ def assimilate(
     model, the name of a shipped one, a run folder, or an equation as text; an equation needs
     `lengths`, `points`, `dt` and its `coefficients`, and unless its box is periodic a `boundary`; a
     `shape` may be cut out of the box, "box - disk(0.4, 0.5, 0.15)".
-    `unknown` coefficients are estimated with the state, from the values given for them on.
+    `unknown` coefficients are estimated with the state, from the values given for them on, or from
+    what fields tell that are reconstructed without the equation.
 
     `window` frames are analysed at a time: by default all of up to 60, else 40. `prior` is a file
     of sample states, trajectories, or "climate" (states that a chaotic equation itself ends in); by
@@ -88,16 +91,26 @@ def assimilate(
     if window is not None and window < 1:
         raise SplatopError(f"expected at least one frame in a window, got {window}")
     errors = error_scale(model_error)
-    setting = Setting(coefficients, lengths, points, dt, origin, boundary, sampling, shape)
+    setting = EquationSetting(coefficients, lengths, points, dt, origin, boundary, sampling, shape)
     starts = dict(unknown) if isinstance(unknown, Mapping) else {}
     names = tuple(unknown)
+
+    @cache
+    def read(fields: tuple[str, ...]) -> Observations:
+        return Observations.read(observations, fields=fields, columns=columns, time_unit=time_unit)
+
+    given = {**(coefficients or {}), **starts}
+    place = {"lengths": lengths, "points": points, "origin": origin}
+    place |= {"boundary": boundary, "shape": shape}
+    told = values_to_begin_at(read, model, given, names, place)
+    if told:
+        words = ", ".join(f"{name} = {value:.3g}" for name, value in told.items())
+        say(f"fields without the equation tell about {words}: estimated with the state from there")
+        starts |= told
     if starts:
         setting = replace(setting, coefficients={**(coefficients or {}), **starts})
     dynamics = as_dynamics(model, setting, names)
-    held = Observations.read(
-        observations, fields=dynamics.fields, columns=columns, time_unit=time_unit
-    )
-    held, warnings = checked(held, dynamics.fields, dynamics.domain)
+    held, warnings = checked(read(dynamics.fields), dynamics.fields, dynamics.domain)
     _check_unknown(names, dynamics)
     kept_out = None
     if hold_out:

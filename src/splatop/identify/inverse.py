@@ -11,12 +11,16 @@ from jaxtyping import Array
 
 from ..data.times import is_even, unknown_time
 from ..equation import Equation
+from ..equation.about import about
+from ..equation.expansion import split_linear
 from ..errors import SplatopError, check_finite, unknown_name
 from ..grid import Grid
 from ..jets import JetProvider
 from .followed import moment_of
 from .noise import Spectrum, measure
 
+# Offsets from this many deviations of a field on are taken off it.
+_LARGE_OFFSET = 10.0
 # Above this relative noise, frames are not compared with one another.
 NOISY = 1e-4
 
@@ -24,7 +28,7 @@ Unknown = Iterable[str] | Mapping[str, float] | None
 
 
 @dataclass(frozen=True)
-class Problem:
+class InverseProblem:
     """Frames a time `dt` apart, and what is known of the equation behind them.
 
     `frames` are `(S, L, C, *N)`: S pieces of L successive frames, all of one trajectory, at the
@@ -85,7 +89,7 @@ class Problem:
         """Whether all frames of a piece are equally far apart."""
         return all(is_even(times) for times in self.times)
 
-    def of(self, choose: Callable[[np.ndarray], np.ndarray]) -> "Problem":
+    def of(self, choose: Callable[[np.ndarray], np.ndarray]) -> "InverseProblem":
         """The problem of other pieces, cut from these: `choose` takes `(S, L, ...)`."""
         driving = None if self.driving is None else choose(self.driving)
         return replace(self, frames=choose(self.frames), times=choose(self.times), driving=driving)
@@ -94,10 +98,10 @@ class Problem:
         """When one of the frames is, and what its inputs are."""
         return moment_of(self.equation.inputs, self.times, self.driving, piece, frame)
 
-    def with_band(self, band: tuple[int, ...]) -> "Problem":
+    def with_band(self, band: tuple[int, ...]) -> "InverseProblem":
         return replace(self, spectrum=replace(self.spectrum, band=band))
 
-    def with_tail(self, tail: float) -> "Problem":
+    def with_tail(self, tail: float) -> "InverseProblem":
         """The same frames in a narrower band, which leaves out this share of their amplitude."""
         return replace(self, spectrum=measure(self.frames, tail=tail))
 
@@ -112,7 +116,7 @@ def pose(
     known: Mapping[str, float] | None = None,
     times: np.ndarray | None = None,
     driving: np.ndarray | None = None,
-) -> Problem:
+) -> InverseProblem:
     """The problem, or an error that says what is wrong with it.
 
     `frames` are `(T, C, *N)`, or pieces of them `(S, L, C, *N)`, at the `times` `(T)` or `(S, L)`;
@@ -146,7 +150,7 @@ def pose(
         )
     names, starts = unknown_names(equation, unknown, known or {})
     given = known_values(equation, names, known or {})
-    return Problem(
+    return InverseProblem(
         equation,
         jets,
         frames,
@@ -158,6 +162,33 @@ def pose(
         starts=starts,
         spectrum=measure(frames),
         precision=float(precision),
+    )
+
+
+def about_offset(problem: InverseProblem) -> InverseProblem:
+    """The same question about what is left of fields that are small beside their own means.
+
+    Where products transport or diffuse such a field, the equation is stiff about its mean; and
+    rounding counts for more beside a small signal.
+    """
+    frames = problem.frames
+    axes = tuple(i for i in range(frames.ndim) if i != 2)
+    means, sizes = frames.mean(axis=axes), frames.std(axis=axes)
+    large = np.abs(means) > _LARGE_OFFSET * sizes
+    # Two digits, so that trajectories share compiled code.
+    offsets = [float(f"{mean:.1e}") for mean in np.where(large & (sizes > 0), means, 0.0)]
+    equation = about(problem.equation, offsets) if any(offsets) else None
+    dims = frames.ndim - 3
+    if equation is None or len(split_linear(equation, dims)[0]) == len(
+        split_linear(problem.equation, dims)[0]
+    ):
+        return problem
+    coarser = float(np.max(np.abs(offsets) / np.where(sizes > 0, sizes, 1.0)))
+    return replace(
+        problem,
+        equation=equation,
+        frames=frames - np.reshape(offsets, (-1, *(1,) * dims)),
+        precision=problem.precision * coarser,
     )
 
 

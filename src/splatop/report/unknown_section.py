@@ -7,10 +7,10 @@ from ..equation import LearnedTerm
 from ..evaluate.written import percent, typeset
 from .charts import Line, Span, chart, legend
 from .evaluated import EvaluatedRun
-from .learned_term import Curve, Map, curves, learned_term, sampled_arguments, shown_as, term_map
 from .markup import Child, Html, tag
 from .pictures import SEQUENTIAL, field_picture
 from .sections import Charts, section
+from .term_curves import Curve, Map, curves, learned_term, sampled_arguments, shown_as, term_map
 from .ticks import ChartAxis
 
 _TRIALS = {

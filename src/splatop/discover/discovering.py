@@ -13,17 +13,17 @@ from ..equation import format_expression, parse_partial_equation
 from ..equation.printing import format_equation
 from ..errors import SplatopError
 from ..identify import check_window
-from ..identify.pieces import LONGEST
-from ..identify.problem import NOISY
+from ..identify.frame_pieces import LONGEST
+from ..identify.inverse import NOISY
 from .candidates import Candidate
+from .discovered import Discovered, FoundTerm, number_text
 from .evidence import Choice, choose
-from .gather import Frames, gather, gather_between_walls
+from .gather import Gathered, gather, gather_between_walls
 from .moments import accumulate, most_frames
 from .question import Question, ask
 from .refine import Refined, refine, seconds_for_noisy
-from .result import Discovered, FoundTerm, number_text
 from .symmetry import Setting
-from .trust import Verdict, judge
+from .trust import Trust, judge
 
 DEFAULT_BUDGET = 10.0
 _FEWEST_FRAMES = 5
@@ -146,7 +146,9 @@ def discover(
     return _result(question, held, choices, refined, verdict)
 
 
-def _frames(data: Trajectories, question: Question, frames: int | str | None, start: int) -> Frames:
+def _frames(
+    data: Trajectories, question: Question, frames: int | str | None, start: int
+) -> Gathered:
     """Pieces spread over the trajectories, as many as one pass over all candidates allows for."""
     left = data.frames - start
     wanted = left if frames in (None, "all") else frames
@@ -254,10 +256,10 @@ def _without(choices: list[Choice], index: int) -> list[Choice]:
 
 def _result(
     question: Question,
-    held: Frames,
+    held: Gathered,
     choices: list[Choice],
     refined: Refined | None,
-    verdict: Verdict,
+    verdict: Trust,
 ) -> Discovered:
     terms = _named(question, choices)
     weak = np.concatenate([choice.c for choice in choices]) if choices else np.zeros(0)
