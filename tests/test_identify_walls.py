@@ -102,6 +102,20 @@ def test_noise_of_samples_is_white_in_what_is_compared(layout):
         np.testing.assert_allclose(own[: basis.size, : basis.size], np.eye(basis.size), atol=1e-6)
 
 
+def test_what_is_set_at_an_edge_is_not_identified():
+    """omega was: the frames in the space of a wrong one were no solution of anything."""
+    x, t = np.linspace(0, 1, 17), 0.1 * np.arange(12)
+    u = np.sin(2 * t)[:, None] * (1 - x)
+    data = ArrayTrajectories(
+        u[None, :, None], Grid((17,), (1.0,), layout=("ends",)), dt=0.1, fields=("u",), times=t
+    )
+    text = "x0: u = sin(omega*t); x1: u = 0"
+    data.domain = domain_from_text(text, lengths=(1.0,), fields=("u",))
+    equation = parse_equation("dt(u) = D*lap(u) + A*omega*cos(omega*t)*(1 - x)", dims=1)
+    with pytest.raises(SplatopError, match=r"value of omega, which 'x0: u = sin.*' sets"):
+        identify_trajectories(equation, None, data, known={"D": 0.1})
+
+
 @pytest.mark.parametrize("seed", [0, 1])
 def test_scales_that_a_bounded_grid_does_not_hold_are_left_to_the_weak_form(seed):
     """Cosines that decay, up to the shortest of the grid, as after random initial states: followed

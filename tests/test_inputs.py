@@ -10,15 +10,32 @@ from typer.testing import CliRunner
 
 import splatop
 from splatop.cli.app import app
-from splatop.data import ArrayTrajectories, open_trajectories, save_trajectories
+from splatop.data import (
+    ArrayTrajectories,
+    in_memory,
+    open_trajectories,
+    save_trajectories,
+    split,
+)
+from splatop.data.held import as_trajectories
 from splatop.data.inputs import with_inputs
-from splatop.equation import domain_from_text, format_equation, parse_equation
+from splatop.discover.learn import learn
+from splatop.discover.shares import shares_of_change
+from splatop.equation import (
+    Equation,
+    domain_from_text,
+    format_equation,
+    parse_equation,
+    parse_partial_equation,
+)
 from splatop.errors import SplatopError
+from splatop.export import export_model
 from splatop.grid import Grid
 from splatop.identify import identify_trajectories
 from splatop.numerics import Numerics, build_physics
 from splatop.signal import Signal
 from splatop.stepper import rollout
+from splatop.training.found_terms import physics_of
 from test_time import DT, OMEGA, TAU, A, D, forced
 
 EQUATION = "dt(u) = D*lap(u) + f"
@@ -209,3 +226,111 @@ def test_coefficients_beside_inputs_in_a_window_of_a_flow():
     # Single precision of the frames, and what the Gaussians leave of the waves: 1e-3 of lap(u).
     assert found.estimates["c"] == pytest.approx(1, abs=1e-3)
     assert found.estimates["nu"] == pytest.approx(nu, rel=0.01)
+
+
+def test_an_exported_model_takes_its_inputs(tmp_path):
+    """Frames of the input around the steps are arguments of the function."""
+    fitted = splatop.fit(
+        driven(),
+        EQUATION,
+        inputs=("f",),
+        coefficients={"D": D},
+        settings={"model": "physics"},
+        hold_out=0,
+    )
+    made = export_model(fitted.model, steps=3, platforms=("cpu",))
+    assert made.description["driven_by"] == ["f"]
+    assert [one["name"] for one in made.description["inputs"]] == [
+        "state",
+        "coefficients",
+        "inputs",
+        "input_times",
+    ]
+    function = jax.export.deserialize(bytearray(made.function))
+    times = 1.0 + DT * np.arange(-1, 5)
+    given = np.stack([heating(t) for t in times])[None, :, None]
+    u = forced(1.0, X)[None, None]
+    arguments = (u, [[1.0]], given, times[None])
+    frames = function.call(*(np.asarray(one, np.float32) for one in arguments))
+    truth = np.stack([forced(1.0 + DT * n, X) for n in (1, 2, 3)])
+    # Cubic interpolation in the middle of four frames: 3/128 (0.3)^4 of the forcing.
+    assert np.abs(frames[0, :, 0] - truth).max() < 3e-4
+
+
+def test_what_is_not_known_may_depend_on_inputs():
+    """`?` is f^2 here, which no function of u is: its learned term reads the input."""
+    times = DT * np.arange(40)
+    starts = np.array([[0.3], [1.1], [2.0]])  # of the forcing's phase, one for each trajectory
+    f = np.cos(OMEGA * times + starts)[..., None] * np.sin(TAU * X) + 0.5 * np.cos(TAU * X)
+    # The antiderivative of f^2, by its products of sines and cosines.
+    phase = (OMEGA * times + starts)[..., None]
+    square, cross = phase / 2 + np.sin(2 * phase) / 4, np.sin(phase)
+    whole = (square * np.sin(TAU * X) ** 2 + cross * np.sin(TAU * X) * np.cos(TAU * X)) / OMEGA
+    whole = whole + times[:, None] * 0.25 * np.cos(TAU * X) ** 2
+    states = np.stack([whole, f], axis=2).astype(np.float32)
+    data = with_inputs(
+        ArrayTrajectories(states, Grid((32,), (1.0,)), dt=DT, fields=("u", "f")), ("f",)
+    )
+    partial = parse_partial_equation("dt(u) = ?(f)", dims=1, fields=("u",), inputs=("f",))
+    learned = learn(data, partial, known=None, coefficients={}, steps=1)
+    assert learned.names == ("f",)
+    assert learned.explained > 1 - 1e-4
+    values = jnp.asarray([[-0.5, 0.2, 0.8]], jnp.float32)
+    np.testing.assert_allclose(learned.term.values(values)[0], values[0] ** 2, atol=3e-3)
+    whole = Equation((learned.term,), ("u",))
+    assert shares_of_change((whole, {}), None, data)["left"] < 1e-3
+    physics = physics_of(whole, {}, data)
+    frames = rollout(physics, jnp.asarray(data.window(0, 0, 1)[0]), data.drive(0, 0, 21), steps=20)
+    truth = data.window(0, 1, 20)
+    assert np.abs(frames - truth).max() < 0.01 * np.ptp(truth)
+
+
+def test_what_is_told_of_data_holds_for_parts_of_them(tmp_path):
+    """Edges, places and times: a model of inputs between walls was one of a periodic box."""
+    x = np.linspace(0, 1, 17)
+    states = np.stack([[np.sin(np.pi * x) * np.exp(-0.1 * n) for n in range(12)]] * 2)
+    np.savez(tmp_path / "data.npz", x=x, u=states[0], f=states[1])
+    told = {"boundary": "x: u = 0", "inputs": ("f",), "dt": 0.1, "t0": 3.0, "axes": "tx"}
+    for data in (
+        open_trajectories(tmp_path / "data.npz", **told),
+        as_trajectories(
+            np.stack(list(states), axis=1),
+            dt=0.1,
+            lengths=1.0,
+            fields=("u", "f"),
+            boundary="x: u = 0",
+            sampling="ends",
+            inputs=("f",),
+            t0=3.0,
+        ),
+    ):
+        training = in_memory(split(data).training)
+        assert training.fields == ("u",)
+        assert training.inputs == ("f",)
+        assert training.domain == data.domain
+        assert training.domain.sides == ("x0", "x1")
+        assert training.grid.layout == ("ends",)
+        assert training.times[0] == 3.0
+        assert training.together.domain == data.domain
+
+
+@pytest.mark.slow
+def test_inputs_between_uneven_frames():
+    times = 0.4 + np.cumsum(np.tile([0.1, 0.15, 0.2], 13))
+    states = np.stack([[forced(t, X, t0=times[0]), heating(t)] for t in times])[None]
+    grid = Grid((32,), (1.0,))
+    data = ArrayTrajectories(
+        states.astype(np.float32), grid, dt=0.1, fields=("u", "f"), times=times
+    )
+    # The length of a step is no coefficient of a frame.
+    assert set(with_inputs(data, ("f",)).moments(np.array([[0, 1], [0, 4]]))) == {"t", "f"}
+    fitted = splatop.fit(
+        data,
+        EQUATION,
+        inputs=("f",),
+        coefficients={"D": D},
+        settings={"model": "physics"},
+        hold_out=0,
+    )
+    # Cubic interpolation over up to 0.2: 3/128 (0.6)^4 of the forcing over the longest interval.
+    assert fitted.evaluate().rl2_mean < 2e-3

@@ -8,6 +8,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from matplotlib.figure import Figure
 from typer.testing import CliRunner
 
 from splatop.benchmarks import BENCHMARKS, get_benchmark
@@ -199,6 +200,18 @@ def test_every_table_and_figure_of_the_paper_has_a_name():
                  "fig-spectra", "fig-isosurfaces-3d", "fig-partial", "fig-cost", "fig-ablation",
                  "fig-partial-ablation", "fig-capacity"):  # fmt: skip
         assert name in ITEMS
+
+
+def test_every_item_is_drawn_from_saved_files_alone(shelf, nothing_is_made):
+    shop, problems = Workshop(shelf / "smoke" / "runs", "smoke", Size(COUNT, STEPS)), []
+    for item in ITEMS.values():
+        drawn = item.draw(shop, problems)
+        if isinstance(drawn, Figure):
+            parts = [drawn, *drawn.subfigs]
+            assert all(ax.has_data() or ax.texts or ax.patches for f in parts for ax in f.axes)
+        else:
+            assert drawn.markdown().count("\n") > 2
+    assert problems == []
 
 
 @pytest.mark.slow

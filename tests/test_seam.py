@@ -114,3 +114,15 @@ def test_a_kink_at_an_end_that_is_there_twice(tmp_path):
     with open_trajectories(tmp_path / "a.npz", drop_end=True) as held:
         assert held.grid.points == (POINTS,)
         assert held.grid.lengths == pytest.approx((2.0,))
+
+
+def test_a_period_that_does_not_close_is_said(recwarn):
+    """It was taken at the word, and the model of it was wrong without one more."""
+    x = np.arange(POINTS) * 2 / POINTS
+    torn = frames(lambda x: x + np.sin(np.pi * (x - TIMES)) / 9, x)
+    with pytest.warns(UserWarning, match="x was said to be periodic.*the jump.*--boundary"):
+        as_trajectories(torn, **BOX, periodic=True)
+    recwarn.clear()
+    for field in (travelling, symmetric, soliton):
+        as_trajectories(frames(field, x), **BOX, periodic=True)
+    assert not recwarn.list

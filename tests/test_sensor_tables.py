@@ -248,6 +248,15 @@ def test_units_below_or_behind_the_names_are_left_out(tmp_path):
     assert held.values.tolist() == [21, 22, 26, 27]
 
 
+def test_names_of_stations_are_no_field():
+    table = pd.DataFrame(
+        {"t": [0, 0], "x": [0.1, 0.2], "town": ["A", "B"], "channel": [7, 8], "u": [1.0, 2.0]}
+    ).assign(wx=["clear", "rain"])  # no side of a footprint
+    held = Observations.read(table)
+    assert held.fields.tolist() == ["u", "u"]
+    assert held.sensors.tolist() == ["7", "8"]
+
+
 def test_names_that_do_not_fit_are_told_how_to_be_given():
     table = pd.DataFrame({"t": [0, 1], "x": [0, 0], "who": ["a", "b"], "temp_C": [1.0, 2.0]})
     with pytest.raises(SplatopError, match='give --columns "T=temp_C"'):

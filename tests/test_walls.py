@@ -22,7 +22,7 @@ from splatop.numerics import build_physics
 from splatop.operators.harmonic import HarmonicOperator
 from splatop.spaces import energy_spectrum
 from splatop.tune import choose_numerics
-from splatop.walls import check_conditions
+from splatop.walls import check_conditions, check_flow, solve_between_walls
 
 WALLED = [
     name for name, benchmark in BENCHMARKS.items() if benchmark.boundary and not benchmark.shape
@@ -353,3 +353,40 @@ def test_terms_are_found_between_walls():
         assert [one.sides for one in found.terms] == [(("u", "d2x(u)"),)]
         assert found.trusted, found.warnings
         assert abs(found.terms[0].coefficient / 0.05 - 1) < 1e-4
+
+
+@pytest.mark.parametrize(
+    ("text", "boundary", "says"),
+    [
+        ("dt(u) = -v*dx(u)", "x0: free; x1: u = 0", "condition for u at x0, where it flows in"),
+        ("dt(u) = v*dx(u)", "x0: u = 0; x1: free", "condition for u at x1, where it flows in"),
+        ("dt(u) = -v*dx(u)", "x: free", "condition for u at x0, where it flows in"),
+        ("dt(u) = -v*dx(u)", "x: u = 0", "at one end of x alone"),
+        ("dt(u) = v*lap(u)", "x0: free; x1: u = 0", "condition for u at x0, because"),
+        ("dt(u) = -v*bilap(u)", "x: u = 0", "up to the second between two ends, got order 4"),
+    ],
+)
+def test_what_has_no_one_solution_is_not_solved(text, boundary, says):
+    """The reference solver made data of all of these."""
+    domain = domain_from_text(boundary, lengths=(1.0,), fields=("u",))
+    grid = Grid((17,), (1.0,), layout=("ends",))
+    with pytest.raises(SplatopError, match=says):
+        solve_between_walls(
+            parse_equation(text, dims=1),
+            {"v": 0.3},
+            np.zeros((1, 17)),
+            domain=domain,
+            grid=grid,
+            dt=0.1,
+            steps=1,
+        )
+
+
+def test_transport_is_asked_where_it_flows_in():
+    """By the choice of numerics as well, which knows the speed; a product tells nothing."""
+    domain = domain_from_text("x0: u = 0; x1: free", lengths=(1.0,), fields=("u",))
+    check_flow(parse_equation("dt(u) = -v*dx(u)", dims=1), domain, {"v": 0.3})
+    check_flow(parse_equation("dt(u) = v*dx(u)", dims=1), domain, {})
+    check_flow(parse_equation("dt(u) = v*dx(u) - u*dx(u)", dims=1), domain, {"v": 0.3})
+    with pytest.raises(SplatopError, match=r"speed of -0.3 along x"):
+        check_flow(parse_equation("dt(u) = v*dx(u)", dims=1), domain, {"v": 0.3})

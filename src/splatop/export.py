@@ -23,6 +23,7 @@ from .benchmarks import BENCHMARKS
 from .data.atomic import write_whole
 from .errors import SplatopError, unknown_name
 from .model import Model, model_bytes
+from .signal import KNOTS, Signal
 from .stepper import TIME, rollout
 
 FORMATS = ("stablehlo", "saved")
@@ -60,7 +61,9 @@ def export_model(
 
     Coefficients that belong to a trajectory are a second argument `(batch, P)`, in the order that
     the description states; where the equation depends on it the last one is the time `t` of the
-    state. Without `points` the grid is the one that the model was trained for.
+    state. What drives the model are two more, the frames `(batch, steps + 3, I, *N)` of its inputs
+    around the steps and the times `(batch, steps + 3)` of these, between which they are cubic.
+    Without `points` the grid is the one that the model was trained for.
     """
     if steps < 1:
         raise SplatopError(f"expected at least one step to export, got {steps}")
@@ -68,26 +71,36 @@ def export_model(
         if platform not in PLATFORMS:
             raise unknown_name("platform", platform, PLATFORMS)
     spec, grid = model.spec, grid_of(model, points)
-    if spec.inputs:
-        raise SplatopError(
-            f"expected a model without inputs to export, got one that is driven by "
-            f"{', '.join(spec.inputs)}: this is not supported yet"
-        )
     names = spec.unknown if model.stepper.autonomous else (*spec.unknown, TIME)
+    # One frame before the state and one behind the last step make the cubic around each step.
+    known = steps + KNOTS - 1
 
-    def one(u, values):
+    def one(u, values, given, when):
         own = model.complete(dict(zip(names, values, strict=True)))
+        own |= {name: Signal(given[:, i], when) for i, name in enumerate(spec.inputs)}
         # A loop also where steps in a row would be quicker on CPUs: the file holds one step.
         frames = rollout(model.stepper, u, own, steps=steps, loop=True)
         return frames[0] if steps == 1 else frames
 
-    def function(u, *coefficients):
-        values = coefficients[0] if coefficients else jnp.zeros((u.shape[0], 0), u.dtype)
-        return jax.vmap(one)(u, values)
-
     (batch,) = jax_export.symbolic_shape("batch")
-    shapes = [(batch, len(spec.fields), *grid)] + ([(batch, len(names))] if names else [])
-    arguments = [jax.ShapeDtypeStruct(shape, jnp.float32) for shape in shapes]
+    shapes = {"state": (batch, len(spec.fields), *grid)}
+    if names:
+        shapes["coefficients"] = (batch, len(names))
+    if spec.inputs:
+        shapes["inputs"] = (batch, known, len(spec.inputs), *grid)
+        shapes["input_times"] = (batch, known)
+
+    def function(*arguments):
+        own = dict(zip(shapes, arguments, strict=True))
+        nothing = jnp.zeros((own["state"].shape[0], 0), jnp.float32)
+        return jax.vmap(one)(
+            own["state"],
+            own.get("coefficients", nothing),
+            own.get("inputs", nothing),
+            own.get("input_times", nothing),
+        )
+
+    arguments = [jax.ShapeDtypeStruct(shape, jnp.float32) for shape in shapes.values()]
     exported = jax_export.export(jax.jit(function), platforms=list(platforms))(*arguments)
     data = bytes(exported.serialize())
     description = {
@@ -98,7 +111,7 @@ def export_model(
         "platforms": list(platforms),
         "inputs": [
             {"name": name, "shape": [_size(n) for n in shape], "dtype": "float32"}
-            for name, shape in zip(("state", "coefficients"), shapes, strict=False)
+            for name, shape in shapes.items()
         ],
         "output": {"shape": [_size(n) for n in exported.out_avals[0].shape], "dtype": "float32"},
         "channels": list(spec.fields),
@@ -108,6 +121,7 @@ def export_model(
         "dt": spec.dt,
         "steps": steps,
         "coefficients": list(names),
+        "driven_by": list(spec.inputs),
         "fixed_coefficients": dict(spec.coefficients),
         "kind": spec.kind,
         "benchmark": spec.benchmark,

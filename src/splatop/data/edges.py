@@ -4,6 +4,7 @@ In this order. Where nobody says, data that close are periodic, and for all othe
 at the ends and proposes the words to give.
 """
 
+import warnings
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Any
@@ -18,13 +19,14 @@ from .axes import as_lengths, as_origin
 from .ends import Sampled, proposed, sampled, seen_at, violation
 from .evened import evened, turned
 from .sampling import AxisPoints, axis_points, both_ends, sampling_words, unknown_sampling
-from .seam import Seam, check_seam, open_seam, seams_of, without_end
+from .seam import MOST_JUMP, Seam, check_seam, open_seam, seams_of, without_end
 from .shaped import settled_on_shape, speaks_of_a_shape
 from .stated import OPEN, PERIODIC
 from .trajectories import Trajectories
 from .unseen import at_rest, check_holes
 
 Conditions = dict[tuple[str, str], Condition]
+_TOLD = "as told"
 
 
 @dataclass(frozen=True)
@@ -76,6 +78,8 @@ def settled(data: Trajectories, told: Told) -> Trajectories:
     # The Well's flag is about the points that it stores.
     if edges.by != "the file" or data.attributes.get("format") != "the_well":
         check_seam(data, edges.rings)
+    if edges.by == _TOLD:
+        _doubt_rings(data, edges.rings)
     if all(edges.periodic):
         if told.sampling is not None:
             raise SplatopError(
@@ -105,6 +109,18 @@ def settled(data: Trajectories, told: Told) -> Trajectories:
     return data
 
 
+def _doubt_rings(data: Trajectories, axes: tuple[int, ...]) -> None:
+    """Say where data jump at the end of what they are told to be a period of."""
+    for axis, seam in zip(axes, seams_of(data, axes), strict=True):
+        if seam.jump > MOST_JUMP and not seam.repeats:
+            name = AXES[axis]
+            warnings.warn(
+                f"{data.source}: {name} was said to be periodic, {open_seam(seam, name)}: if it "
+                "has ends, say what holds there (--boundary, boundary= in Python)",
+                stacklevel=3,
+            )
+
+
 def _periodic_text(by: str) -> str:
     """As it always was said of periodic data."""
     match by:
@@ -124,9 +140,9 @@ def _edges(data: Trajectories, told: Told) -> _Edges:
     dims, stated = data.grid.dims, data.stated
     if told.boundary is not None:
         periodic, conditions = parse_boundary(told.boundary, fields=data.fields, dims=dims)
-        return _Edges(periodic, conditions, "as told")
+        return _Edges(periodic, conditions, _TOLD)
     if told.periodic:
-        return _Edges((True,) * dims, {}, "as told")
+        return _Edges((True,) * dims, {}, _TOLD)
     if stated.domain is not None:
         held = stated.domain.held_by(data.fields)
         return _Edges(stated.domain.periodic, held, "the file", True)

@@ -51,8 +51,39 @@ class Driven(Trajectories):
             for n, name in enumerate(self.inputs)
         }
 
+    @property
+    def _all(self) -> Trajectories:
+        """All channels, with what was told of this since: where and when they are."""
+        whole = self.whole
+        whole.grid, whole.domain, whole.dt, whole.times = (
+            self.grid,
+            self.domain,
+            self.dt,
+            self.times,
+        )
+        return whole
+
     def made_of(self, change: Callable[[Trajectories], Trajectories]) -> Trajectories:
-        return Driven(change(self.whole), self.inputs)
+        return Driven(change(self._all), self.inputs)
+
+    @property
+    def together(self) -> Trajectories:
+        return _Together(self._all, [*self._own, *self._given])
+
+    def close(self) -> None:
+        self.whole.close()
+
+
+class _Together(Trajectories):
+    """Channels of trajectories in another order."""
+
+    def __init__(self, whole: Trajectories, order: Sequence[int]):
+        self.whole, self._order = whole, list(order)
+        self._like(whole)
+        self.fields = tuple(whole.fields[n] for n in self._order)
+
+    def read(self, trajectory: int, start: int, frames: int) -> np.ndarray:
+        return self.whole.read(trajectory, start, frames)[:, self._order]
 
     def close(self) -> None:
         self.whole.close()

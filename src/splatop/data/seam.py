@@ -11,6 +11,8 @@ from .trajectories import Trajectories
 
 # A step across the seam, relative to the steps beside it, from which the two points may be one.
 _SAME = 0.1
+# A step across the seam of more than so many largest steps between neighbours is a jump.
+MOST_JUMP = 3.0
 # Fourth differences of fields held in float32 are rounding below this share of their size.
 _ROUNDING = 32 * float(np.finfo(np.float32).eps)
 # Steps that noise makes this share of are noise.
@@ -112,7 +114,7 @@ def open_seam(seam: Seam, name: str) -> str | None:
         )
     if seam.repeats:
         return None  # periodic, and refused for that point by itself
-    if seam.jump > 3:
+    if seam.jump > MOST_JUMP:
         return (
             f"and the jump from its last point to its first along {name} is {seam.jump:.0f} times "
             "the largest step between neighbours"

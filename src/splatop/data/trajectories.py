@@ -177,6 +177,11 @@ class Trajectories(abc.ABC):
         """The data with a change that is made to all of its channels, those of inputs as well."""
         return change(self)
 
+    @property
+    def together(self) -> "Trajectories":
+        """The same with its inputs as channels behind its fields."""
+        return self
+
     def signals(self, trajectory: int, start: int = 0, frames: int | None = None) -> dict[str, Any]:
         """The inputs of a window over time, by name; data without inputs have none."""
         return {}
@@ -200,7 +205,8 @@ class Trajectories(abc.ABC):
         inputs around it."""
         pairs = np.asarray(pairs, int)
         found = {} if self.times is None else {TIME: self.times[pairs[:, 1]]}
-        return {**self.all_drive(pairs, 2), **found} if self.inputs else found
+        driven = self.all_drive(pairs, 2) if self.inputs else {}
+        return found | {name: driven[name] for name in self.inputs}
 
     def trajectory_coefficients(self, trajectory: int) -> dict[str, float]:
         return {name: float(values[trajectory]) for name, values in self.coefficients.items()}

@@ -15,7 +15,7 @@ import numpy as np
 
 from ..data import Trajectories
 from ..equation import Equation, PartialEquation
-from ..equation.learned import LearnedTerm, feature_names, pairs, usual_arguments
+from ..equation.learned import LearnedTerm, feature_names, usual_arguments
 from ..errors import SplatopError
 from ..stepper import Coefficients
 from .samples import WINDOW, Samples, take
@@ -64,7 +64,7 @@ def learn(
 
     `known` are the terms that are told, with `coefficients` for all of them. With the `symmetry`
     rotation it depends on what does not change when the axes turn, with conservation it is the
-    divergence of a flux.
+    divergence of a flux. Inputs of the data are arguments as fields are.
     """
     if data.frames < WINDOW:
         raise SplatopError(
@@ -74,6 +74,7 @@ def learn(
     if steps < 1:
         raise SplatopError(f"expected at least one step of training, got {steps}")
     term, higher = _asked(data, partial, frozenset(symmetry))
+    data = data.together
     with jax.enable_x64(True):
         samples = take(data, term, known, coefficients)
     judges = max(1, len(samples) // _JUDGES)
@@ -104,7 +105,7 @@ def _asked(
     given = [a for own in partial.unknown.values() for a in own or ()]
     free = any(own is None for own in partial.unknown.values())
     conservative, invariant = "conservation" in symmetry, "rotation" in symmetry and free
-    fields, dims = data.fields, data.grid.dims
+    fields, dims = (*data.fields, *data.inputs), data.grid.dims
     few = usual_arguments(fields, dims) if free else tuple(dict.fromkeys(given))
     arguments = few
     if free and not (conservative or invariant):
@@ -117,7 +118,8 @@ def _asked(
         low=jnp.zeros(1),
         high=jnp.zeros(1),
         size=jnp.ones(len(partial.unknown) * each),
-        fields=fields,
+        fields=data.fields,
+        inputs=data.inputs,
         targets=tuple(partial.unknown),
         arguments=arguments,
         invariant=invariant,
@@ -143,9 +145,11 @@ def _ready(term: LearnedTerm, samples: Samples, seed: int) -> LearnedTerm:
     ready = replace(
         term,
         network=eqx.nn.MLP(count, outputs, WIDTH, DEPTH, activation=jax.nn.gelu, key=key),
-        direct=jnp.zeros((outputs, count + len(pairs(count)[0])), jnp.float32),
+        cubic=True,
         **dict(zip(("centre", "spread", "low", "high", "size"), single, strict=True)),
     )
+    direct = count + sum(map(len, ready.products))
+    ready = replace(ready, direct=jnp.zeros((outputs, direct), jnp.float32))
     return ready.with_weights(jnp.zeros_like(ready.weights))
 
 

@@ -34,7 +34,8 @@ def shares_of_change(whole: Valued, known: Valued | None, data: Trajectories) ->
         dims = data.grid.dims
         wanted = sorted(set().union(*(equation.derivatives(dims) for equation, _ in given)))
         numbers = {name: value for _, values in given for name, value in values.items()}
-        held = gathered(data, _WINDOWS, numbers, wanted)
+        held = gathered(data.together, _WINDOWS, numbers, wanted)
+        channels = len(data.fields)  # inputs of the data are behind them
 
         @eqx.filter_jit
         def window(states: Array) -> tuple[Array, Array, Array]:
@@ -43,7 +44,9 @@ def shares_of_change(whole: Valued, known: Valued | None, data: Trajectories) ->
 
             def one(state: Array) -> tuple[Array, Array]:
                 jet = held.modes.jet(state, wanted)
-                return jet.state, jnp.stack([equation(jet, at) for equation, at in given])
+                return jet.state[:channels], jnp.stack(
+                    [equation(jet, at) for equation, at in given]
+                )
 
             values, made = jax.lax.map(one, states)
             change = jnp.tensordot(jnp.asarray(SLOPE) / held.dt, values, 1)

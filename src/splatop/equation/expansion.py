@@ -9,9 +9,16 @@ import numpy as np
 from ..derivative import Derivative
 from ..errors import is_concrete
 from .equation import Equation
-from .expression import Coefficient, Expression, FieldDerivative, Time, monomial_atoms
+from .expression import (
+    Coefficient,
+    Expression,
+    FieldDerivative,
+    Time,
+    atoms,
+    monomial_atoms,
+)
 from .grouping import ExpressionTerm
-from .questions import linear_operand
+from .questions import coefficient_names, linear_operand
 from .terms import (
     Advection,
     ConservativeSelfAdvection,
@@ -87,6 +94,11 @@ class LinearPart:
     source: int
     factor: Expression
     operator: Derivative
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """The coefficients in the factor."""
+        return coefficient_names(atoms(self.factor))
 
     def rate(self, coefficients: Mapping[str, Any]) -> Any:
         """The factor's value, a plain number unless a coefficient is traced."""

@@ -86,9 +86,10 @@ def parse_partial_equation(
     dims: int,
     fields: Iterable[str] | None = None,
     unknown: Iterable[str] = (),
+    inputs: Iterable[str] = (),
 ) -> PartialEquation:
     """The same for a text in which `?` may stand for what is not known, once for each field."""
-    return _parsed(Source(text), dims, None, fields, tuple(unknown))
+    return _parsed(Source(text), dims, None, fields, tuple(unknown), tuple(inputs))
 
 
 def has_unknown(text: str) -> bool:

@@ -16,7 +16,7 @@ from ..data import Trajectories
 from ..equation import Equation
 from ..errors import SplatopError
 from ..stepper import TIME
-from ..walls import Galerkin, check_stated
+from ..walls import Galerkin, check_stated, check_told
 from .bumps import test_function
 from .diagnose import UNRESOLVED, Remark, unresolved_text
 from .frame_pieces import cut
@@ -63,6 +63,7 @@ def identify_between_walls(
     """
     domain = trajectories.domain
     check_stated(equation, domain)
+    check_told(domain, unknown)
     if not can_follow(equation, trajectories, method):
         method = "weak"
     if length < LEAST_FRAMES:
@@ -287,7 +288,7 @@ def _solve(
         if by > _LARGE_SHARE:
             doubts.append(
                 f"noise has moved {name} by {by:.0%} of its value, more than can be taken off: use "
-                "more frames, or --method trajectory"
+                "more frames, or --method trajectory where the edges have conditions"
             )
     if noisy:
         notes.append(f"the frames hold about {100 * held.relative_noise:.2g} % of noise")

@@ -6,6 +6,7 @@ forwards and backwards, in coordinates in which the units are orthonormal on the
 """
 
 from collections.abc import Mapping
+from typing import Any
 
 import equinox as eqx
 import jax
@@ -43,9 +44,10 @@ def followed(
 
     `gram` is the Gram matrix of the term's units on the data.
     """
-    windows = _windows(physics, data)
-    if not len(windows):
+    places = _places(physics, data)
+    if not len(places):
         return None
+    windows = data.windows(places, FRAMES + 1)
     term = learned_term(physics.equation)
     start = jnp.asarray(np.asarray(term.weights).ravel())
     # weights = start + basis @ z, where a z of length 1 changes the rate by its own deviation.
@@ -54,25 +56,29 @@ def followed(
     basis = jnp.asarray(vectors / np.sqrt(np.maximum(values, _RIDGE * size)), jnp.float32)
     unit = np.std(np.diff(windows, axis=1), axis=(0, 1, *range(3, windows.ndim)))
     unit = jnp.asarray(np.where(unit > 0, unit, 1.0).reshape(-1, *(1,) * (windows.ndim - 3)))
-    given = {**coefficients, **data.when(0, FRAMES + 1)}
+    # Frames, and what drives each window.
+    held = jax.tree.map(
+        lambda leaf: jnp.asarray(leaf, jnp.float32), (windows, data.all_drive(places, FRAMES + 1))
+    )
 
     def at(physics: Physics, z: Array) -> Physics:
         weights = (start + basis @ z).reshape(term.weights.shape)
         return _with_term(physics, term.with_weights(weights))
 
-    def off(z: Array, physics: Physics, windows: Array) -> Array:
+    def off(z: Array, physics: Physics, held: Any) -> Array:
         one = at(physics, z)
 
-        def window(frames: Array) -> Array:
-            made = rollout(one, frames[0], given, steps=FRAMES)
+        def window(own: tuple[Array, Any]) -> Array:
+            frames, driven = own
+            made = rollout(one, frames[0], {**coefficients, **driven}, steps=FRAMES)
             return (made - frames[1:]) / unit
 
-        return jax.lax.map(window, windows)
+        return jax.lax.map(window, held)
 
     @eqx.filter_jit
-    def step(z: Array, physics: Physics, windows: Array) -> tuple[Array, Array]:
+    def step(z: Array, physics: Physics, held: Any) -> tuple[Array, Array]:
         """One Gauss-Newton step, and the sum of squares before it."""
-        rest, forwards = jax.linearize(lambda z: off(z, physics, windows), z)
+        rest, forwards = jax.linearize(lambda z: off(z, physics, held), z)
         backwards = jax.linear_transpose(forwards, z)
 
         def normal(v: Array) -> Array:
@@ -84,10 +90,9 @@ def followed(
         return z + found, jnp.sum(rest**2)
 
     @eqx.filter_jit
-    def total(z: Array, physics: Physics, windows: Array) -> Array:
-        return jnp.sum(off(z, physics, windows) ** 2)
+    def total(z: Array, physics: Physics, held: Any) -> Array:
+        return jnp.sum(off(z, physics, held) ** 2)
 
-    held = jnp.asarray(windows, jnp.float32)
     best = z = jnp.zeros(basis.shape[1], jnp.float32)
     lowest = first = float(total(z, physics, held))
     for _ in range(_STEPS):
@@ -104,13 +109,13 @@ def _with_term(physics: Physics, term: LearnedTerm) -> Physics:
     return eqx.tree_at(lambda p: p.equation.terms[place], physics, term)
 
 
-def _windows(physics: Physics, data: Trajectories) -> np.ndarray:
-    """Frames `(K, 5, C, *N)` spread over the data, as many as the work allows for."""
+def _places(physics: Physics, data: Trajectories) -> np.ndarray:
+    """Where windows of five frames begin, spread over the data, as many as the work allows for."""
     rates = 4 * max(1, physics.substeps) * FRAMES
     each = rates * int(np.prod(data.grid.points)) * _PER_ITERATION * _ITERATIONS * _STEPS
     last = data.frames - FRAMES - 1
     count = min(_MOST_WINDOWS, int(_WORK // each), data.trajectories * max(0, last + 1))
     if count < 1:
-        return np.empty((0,))
+        return np.empty((0, 2), int)
     places = np.linspace(0, data.trajectories * (last + 1) - 1, count).round().astype(int)
-    return data.windows(np.stack(np.divmod(places, last + 1), axis=1), FRAMES + 1)
+    return np.stack(np.divmod(places, last + 1), axis=1)

@@ -31,7 +31,7 @@ from ..equation import (
 from ..errors import SplatopError
 from ..numerics import build_physics
 from ..physics import Physics
-from ..stepper import rollout
+from ..stepper import on_device, rollout
 from ..tune import choose_numerics
 from .follow import followed, learned_term
 from .prepare import Say
@@ -87,7 +87,8 @@ def with_found_terms(problem: Problem, held: Mapping[str, Any] | None, say: Say)
 
 def _resolved(problem: Problem, text: str, data: Trajectories, say: Say) -> Problem:
     parts = split(data, problem.hold_out)
-    partial = parse_partial_equation(text, dims=data.grid.dims, fields=data.fields)
+    names: dict[str, Any] = {"dims": data.grid.dims, "fields": data.fields, "inputs": data.inputs}
+    partial = parse_partial_equation(text, **names)
     given = {k: float(v) for k, v in problem.coefficients.items()}
     say(f"looking for what ? stands for in {text}")
     trials: list[Trial] = []
@@ -95,7 +96,7 @@ def _resolved(problem: Problem, text: str, data: Trajectories, say: Say) -> Prob
     values = dict(given)
     if formula is not None:
         values |= formula.coefficients
-        equation = parse_equation(formula.equation, dims=data.grid.dims, fields=data.fields)
+        equation = parse_equation(formula.equation, **names)
         error = rollout_error(equation, {}, parts.training, parts.deciding)
         trials.append(Trial("formula", equation, {}, error))
         say(f"as a formula: {formula.equation}; rollout error {error:.2g}")
@@ -202,7 +203,7 @@ def learned_trial(
 def _respected(symmetry: tuple[str, ...], data: Trajectories, say: Say) -> list[str]:
     """Those of the symmetries that a learned term can have; of the others it is said."""
     able = []
-    if not usual_velocity(data.fields, data.grid.dims):
+    if not usual_velocity(data.together.fields, data.grid.dims):
         able.append("rotation")
     if data.domain.all_periodic:
         able.append("conservation")
@@ -282,12 +283,12 @@ def _error(physics: Physics, coefficients: Mapping[str, float], data: Trajectori
     steps = min(_MOST_STEPS, data.frames - 1)
     if steps < 1:
         return _LOST
-    given = {**coefficients, **data.when(0, steps + 1)}
-    roll = eqx.filter_jit(lambda p, u: rollout(p, u, given, steps=steps))
+    roll = eqx.filter_jit(lambda p, u, given: rollout(p, u, given, steps=steps))
     errors = []
     for i in range(min(_MOST_TRAJECTORIES, data.trajectories)):
         true = data.window(i, 0, steps + 1)
-        made = np.asarray(roll(physics, jnp.asarray(true[0])))
+        given = {**coefficients, **on_device(data.drive(i, 0, steps + 1))}
+        made = np.asarray(roll(physics, jnp.asarray(true[0]), given))
         off = np.linalg.norm((made - true[1:]).reshape(steps, -1), axis=1)
         size = np.linalg.norm(true[1:].reshape(steps, -1), axis=1)
         errors.append(np.mean(np.minimum(np.nan_to_num(off / size, nan=_LOST), _LOST)))

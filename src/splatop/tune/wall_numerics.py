@@ -9,7 +9,13 @@ from ..grid import Grid
 from ..numerics import Numerics, build_physics
 from ..points import Layout, Points
 from ..stepper import Coefficients, of_frames
-from ..walls import check_conditions, choose_on_shape, choose_sizes, resolved_frames
+from ..walls import (
+    check_conditions,
+    check_flow,
+    choose_on_shape,
+    choose_sizes,
+    resolved_frames,
+)
 from .substeps import choose_steps
 from .tuned import TAIL, Tuned
 
@@ -26,6 +32,7 @@ def choose_between_walls(
 ) -> Tuned:
     """Numerics for a box with walls and sample frames `(n, C, *N)` of its data."""
     check_conditions(equation, domain)
+    check_flow(equation, domain, coefficients)
     total = len(frames)
     if isinstance(layout, Points):
         sizes = choose_on_shape(equation, coefficients, frames, domain=domain, at=layout, tail=tail)

@@ -1,7 +1,9 @@
 """Equations on a box with walls: on Gaussians for Φ, on Chebyshev nodes for reference."""
 
 from .conditions import check_conditions as check_conditions
+from .conditions import check_flow as check_flow
 from .conditions import check_stated as check_stated
+from .conditions import check_told as check_told
 from .galerkin import Galerkin as Galerkin
 from .resolution import choose_sizes as choose_sizes
 from .resolution import most_anchors as most_anchors

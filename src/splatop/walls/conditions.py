@@ -1,13 +1,16 @@
 """Can an equation bear the conditions that are set at the edges, and does it have all it needs?"""
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
+
+import numpy as np
 
 from ..domain import AXES, Domain, potential
 from ..equation import Equation
 from ..equation.edge_values import value_names
-from ..equation.expansion import expand
+from ..equation.expansion import expand, split_linear
 from ..equation.expression import FieldDerivative, atoms
 from ..errors import SplatopError
+from ..stepper import Coefficients
 
 
 def check_stated(equation: Equation, domain: Domain) -> None:
@@ -24,6 +27,19 @@ def check_stated(equation: Equation, domain: Domain) -> None:
     _check_borne(equation, domain)
 
 
+def check_told(domain: Domain, unknown: Iterable[str]) -> None:
+    """Refuse values at the edges that are to be identified: what frames are in the space of the
+    domain depends on them."""
+    for (side, name), condition in domain.conditions.items():
+        for one in value_names(condition):
+            if one in unknown:
+                raise SplatopError(
+                    f"expected the value of {one}, which '{side}: {condition.text(name)}' sets, "
+                    "got none: give it (--known, --coefficients, coefficients=), or write its "
+                    "number; what is set at an edge is not identified"
+                )
+
+
 def check_conditions(equation: Equation, domain: Domain) -> None:
     """Refuse what `check_stated` does, and a field that diffuses through an end without a condition
     there."""
@@ -38,6 +54,53 @@ def check_conditions(equation: Equation, domain: Domain) -> None:
                 "out or nothing passes, or the value that it has there; where neither is so, as in "
                 "a window cut out of something larger, only identify and discover are possible: "
                 "what enters from outside cannot be predicted"
+            )
+
+
+def check_flow(equation: Equation, domain: Domain, coefficients: Coefficients) -> None:
+    """Refuse a field that is only carried, at a speed that is known, if nothing is said where it
+    flows in, or something where it flows out."""
+    if domain.all_periodic or domain.shape is not None:
+        return
+    parts, rest = split_linear(equation, domain.dims)
+    others = Equation(rest, equation.fields) if rest else None
+    for name, free, order, where in _ends(equation, domain):
+        axis = AXES.index(where[-1])
+        turned = 0 if others is None else own_order(others, name, axis, domain.dims)
+        own = equation.fields.index(name)
+        here = [part for part in parts if part.channel == part.source == own]
+        missing = {c for part in here for c in part.names} - set(coefficients)
+        if order != 1 or turned != 0 or missing:
+            continue
+        speed = -sum(
+            float(np.mean(part.rate(coefficients))) * weight
+            for part in here
+            for index, weight in part.operator.terms
+            if index[axis]
+        )
+        ends = [f"{AXES[axis]}{end}" for end in ((0, 1) if speed > 0 else (1, 0))]
+        if speed and ends[0] in free:
+            raise SplatopError(
+                f"expected a condition for {name} at {ends[0]}, where it flows in (at a speed of "
+                f"{speed:.3g}{where}), got 'free': write '{ends[0]}: {name} = ' and its value there"
+            )
+        if speed and ends[1] not in free:
+            raise SplatopError(
+                f"expected no condition for {name} at {ends[1]}, where it flows out (at a speed of "
+                f"{speed:.3g}{where}), got one: write '{ends[1]}: free({name})'"
+            )
+
+
+def check_solvable(equation: Equation, domain: Domain, coefficients: Coefficients) -> None:
+    """Refuse what the equation alone, without data, does not have one solution of."""
+    check_conditions(equation, domain)
+    check_flow(equation, domain, coefficients)
+    for name, _, order, where in _ends(equation, domain):
+        if order > 2:
+            raise SplatopError(
+                f"expected derivatives of {name} up to the second between two ends, got order "
+                f"{order}{where}, which one condition at each end does not settle: make it "
+                "periodic there"
             )
 
 

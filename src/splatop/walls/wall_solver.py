@@ -19,6 +19,7 @@ from ..grid import Grid
 from ..initial import harmonic_condition
 from ..spaces import BoxSpace, Sampling
 from ..stepper import TIME
+from .conditions import check_solvable
 from .converged import solve_in_space
 from .galerkin import Galerkin
 
@@ -45,6 +46,7 @@ def solve_between_walls(
     the tolerance; the frame kept is what fourth order extrapolates from the two. The time of `u0`
     is `t0`.
     """
+    check_solvable(equation, domain, coefficients)
     along = grid.fractions()
     with jax.enable_x64(True):
         scheme = Galerkin(equation, reference_space(domain, equation.fields, grid.points))
