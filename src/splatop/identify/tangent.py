@@ -27,6 +27,8 @@ _CG_ITERATIONS = 200
 _MOST_NUMBERS = 5e7
 # Directions differentiated along at once: small arrays cost as much as larger ones.
 _BATCH = 32
+# Times a state still a number in single precision.
+_LARGEST = 1e30
 
 Eliminate = Callable[[np.ndarray], tuple[np.ndarray, np.ndarray]]
 
@@ -119,7 +121,9 @@ def single(reduced: Followed) -> Followed:
     """In single precision, which is enough for a tangent: an error of a millionth in it moves what
     noise leaves uncertain by as much of its standard error."""
     arrays, rest = eqx.partition(reduced, eqx.is_inexact_array)
-    return eqx.combine(jax.tree.map(lambda a: np.asarray(a, np.float32), arrays), rest)
+    # What is held to nothing is held as much as single precision can tell.
+    cast = jax.tree.map(lambda a: np.clip(a, -_LARGEST, _LARGEST).astype(np.float32), arrays)
+    return eqx.combine(cast, rest)
 
 
 def _by_jacobian(jacobian: np.ndarray, basis: np.ndarray) -> Eliminate:
