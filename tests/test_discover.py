@@ -19,6 +19,7 @@ from splatop.equation import parse_equation, parse_partial_equation
 from splatop.errors import SplatopError
 from splatop.grid import Grid
 from splatop.identify import add_noise, identify, lattice_jets
+from study_problems import PROBLEMS, draw
 
 DT = 0.05
 
@@ -125,6 +126,34 @@ def test_modes_that_turn_too_fast_between_frames_do_not_speak():
     assert set(coefficients(found)) == {"u", "dx(u)", "d2x(u)"}
     # What is left of the band are five modes below 2.5 a frame, told as those of slow waves are.
     assert coefficients(found)["dx(u)"] == pytest.approx(-10 * np.pi / 64 / DT, rel=1e-3)
+
+
+# Of each field of NLS the right terms, and those that once joined them: F'(u) F(u), of which modes
+# that turn fast and coefficients that noise makes too small seem to consist.
+NLS_TERMS = (
+    "p, q, dx(p), dx(q), d2x(p), d2x(q), d3x(p), d3x(q), d4x(p), d4x(q), p*dx(p), p*dx(q), "
+    "q*dx(p), q*dx(q), p^3, p^2*q, p*q^2, q^3, p^2*d2x(p), p^2*d2x(q), q^2*d2x(p), q^2*d2x(q), "
+    "p*q*dx(p), q^2*dx(q), p*dx(p)*dx(q), q*dx(q)^2, p*dx(p)^2, q*dx(p)*dx(q)"
+)
+
+
+@pytest.mark.parametrize("noise", [0.0, 0.01])
+def test_a_complex_equation_is_found_as_two_real_ones(noise):
+    """NLS with a kink where the box ends: modes beyond the 28th turn by more than 2.5 a frame."""
+    problem = PROBLEMS["nls"]
+    frames = add_noise(draw(problem, 0), noise, (7, 0)).astype(np.float32)
+    found = found_in(
+        frames,
+        "dt(p) = ?; dt(q) = ?",
+        terms=NLS_TERMS,
+        fields=("p", "q"),
+        dt=problem.dt,
+        lengths=problem.lengths,
+    )
+    assert found.trusted, found.warnings
+    true = {"d2x(q)": -0.5, "p^2*q": -1, "q^3": -1, "d2x(p)": 0.5, "p^3": 1, "p*q^2": 1}
+    sides = {text: term.coefficient for term in found.terms for _, text in term.sides}
+    assert sides == pytest.approx(true, rel=5e-3 if noise else 1e-5)
 
 
 def test_two_axes_merge_into_a_laplacian():

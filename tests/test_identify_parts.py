@@ -12,15 +12,16 @@ from splatop.derivative import gradient, laplacian
 from splatop.encoders import LatticeEncoder
 from splatop.equation import Advection, Diffusion, Equation, parse_equation
 from splatop.grid import Grid
-from splatop.identify import add_noise, identify, lattice_jets, methods
+from splatop.identify import add_noise, identify, lattice_jets, least_squares, methods
 from splatop.identify.frame_pieces import cut
 from splatop.identify.frame_pieces import spread as spread_pieces
 from splatop.identify.inverse import pose
 from splatop.identify.noise import measure, project
-from splatop.identify.propagate import named, steps_for
+from splatop.identify.propagate import Steps, named, steps_for
 from splatop.identify.reduced import reduce
 from splatop.identify.regression import central_difference
 from splatop.identify.restraint import first_restraint, next_restraint, smoothed
+from splatop.identify.tangent import _jacobian, single, tangent
 from splatop.identify.uncertainty import contradictions, levenberg_marquardt, solve, spread
 from splatop.identify.weak import time_tests
 from splatop.jets import SpectralJets, SplatJets
@@ -349,3 +350,44 @@ def test_what_takes_minutes_to_follow_is_left_to_the_weak_form(monkeypatch):
     wrong = identify(parse_equation(text.replace("b*u", "u"), dims=1), jets, frames, 0.05)
     assert wrong.method == "flow"
     assert not wrong.trusted
+
+
+def test_noisy_frames_are_searched_over_few_of_them_first(monkeypatch):
+    """A tangent over all frames is what costs most. A fast soliton with 1 % noise took eight."""
+    lengths = []
+
+    def counted(problem, reduced, x, states, steps):
+        lengths.append(steps.frames)
+        return tangent(problem, reduced, x, states, steps)
+
+    monkeypatch.setattr(least_squares, "tangent", counted)
+    x, t = -30 + 60 * np.arange(128) / 128, 0.1 * np.arange(32)[:, None]
+    frames = 1 / np.cosh(2**0.5 / 2 * (x + 12 - 2 * t))[:, None] ** 2
+    equation = parse_equation("dt(u) = -c*u*dx(u) - b*d3x(u)", dims=1)
+    jets = lattice_jets((30,), Grid((128,), (60.0,)))
+    found = identify(equation, jets, add_noise(frames, 0.01, 0), 0.1)
+    assert found.method == "trajectory"
+    assert all(found.covers({"c": 6.0, "b": 1.0}).values())
+    assert lengths[0] == 16
+    assert lengths.count(32) <= 4
+
+
+def test_single_precision_is_enough_for_a_tangent():
+    equation = parse_equation("dt(u) = -c*u*dx(u) - b*d3x(u)", dims=1)
+    with jax.enable_x64(True):
+        problem = pose(equation, lattice_jets((8,), Grid((128,), (60.0,))), noisy_solitons(6), 0.1)
+        reduced = reduce(problem)
+        restraint = first_restraint(problem, reduced)
+        restraint[..., -1] = 1e150  # held to nothing
+        reduced = replace(reduced, restraint=restraint)
+        steps = Steps(("c", "b"), 0.1, jnp.asarray(4), jnp.asarray(6))
+        point = jnp.asarray([6.0, 1.0]), jnp.asarray(reduced.states[:, 0])
+        how = {}, (steps, jnp.asarray(reduced.basis()))
+        exact = _jacobian(equation, reduced, *point, *how)
+        quick = _jacobian(equation, single(reduced), *point, *how)
+    for one, other in zip(map(np.asarray, exact), map(np.asarray, quick), strict=True):
+        assert (one.dtype, other.dtype) == (np.float64, np.float32)
+        assert np.isfinite(other).all()
+        # 1e-7 of each number in some tens of steps; the first frame is what holds.
+        one, other = one[:, :, 1:], other[:, :, 1:]
+        assert np.linalg.norm(one - other) < 1e-5 * np.linalg.norm(one)

@@ -12,6 +12,8 @@ from splatop.equation import parse_equation
 from splatop.equation.boundary import domain_from_text
 from splatop.grid import Grid
 from splatop.identify import add_noise, identify, identify_trajectories, lattice_jets, methods
+from splatop.identify.diagnose import remarks_on_noise
+from splatop.identify.inverse import pose
 from study_problems import PROBLEMS, draw
 
 
@@ -176,6 +178,22 @@ def test_a_first_state_with_a_kink_does_not_cost_the_frames_after_it():
     assert found.trusted, found.warnings
     assert any("left out" in text for text in found.warnings)
     assert abs(found.estimates["D"] / 0.5 - 1) < 1e-5
+
+
+@pytest.mark.parametrize(
+    ("noise", "text", "doubted"),
+    [
+        (0.05, "dt(u) = -c*u*dx(u) - b*d3x(u)", False),
+        (0.2, "dt(u) = -c*u*dx(u) - b*d3x(u)", True),
+        (0.2, "dt(u) = -c*dx(u) - b*d3x(u)", False),  # states enter linearly: likeliest as they are
+    ],
+)
+def test_loud_noise_is_doubted_where_products_mix_what_it_hides(noise, text, doubted):
+    problem, states = PROBLEMS["kdv"], add_noise(frames_of("kdv", 16), noise, 3)
+    jets = lattice_jets((20,), Grid(problem.points, problem.lengths))
+    posed = pose(parse_equation(text, dims=1), jets, states, problem.dt)
+    remarks = remarks_on_noise(posed, "trajectory")
+    assert [remark.doubt for remark in remarks] == [True] * doubted
 
 
 def shock(times: np.ndarray, x: np.ndarray, nu: float) -> np.ndarray:

@@ -84,6 +84,21 @@ def test_it_is_described_built_printed_and_dropped():
     assert sum(part.learned_parameters for part in known.terms) == 0
 
 
+@pytest.mark.parametrize("invariant", [False, True])
+def test_products_of_three_values_are_exact(invariant):
+    one = replace(term(invariant=invariant), cubic=True)
+    pairs, triples = one.products
+    assert triples.tolist() == [[0, 0, 0], [0, 0, 4], [0, 4, 4], [4, 4, 4]] or invariant
+    # Of u, u, v in the equation of v, beside which all weights are 0.
+    direct = jnp.zeros((2, one.centre.size + len(pairs) + len(triples))).at[1, -3].set(2.0)
+    one = replace(one, direct=direct)
+    hidden = one.weights.shape[1] - direct.shape[1]
+    one = one.with_weights(one.weights.at[:, :hidden].set(0.0))
+    u = state()
+    expected = jnp.stack([jnp.zeros_like(u[0]), 2 * u[0] ** 2 * u[1]])
+    np.testing.assert_allclose(value(one, u), expected, atol=1e-6)
+
+
 def test_a_flux_conserves_the_mean():
     found = value(term(conservative=True), state())
     size = float(jnp.abs(found).max())

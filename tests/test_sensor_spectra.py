@@ -54,3 +54,22 @@ def test_the_mean_of_a_field_is_as_uncertain_as_it_changes_and_as_sensors_miss()
     mean, far = told(moments.astype(float))
     assert mean == 19.5
     assert far > 17.5
+
+
+def test_a_cloud_narrower_than_the_gaps_between_sensors_is_no_noise():
+    """A pulse that drifts past eight sensors: one or two of them see it at a time, which looks like
+    noise from place to place, but each sees it come and go smoothly."""
+    from splatop import Observations
+    from splatop.assimilate.prior import _most_noise, fit_smoothness
+
+    places = np.array([0.8, 1.5, 2.5, 3.6, 4.8, 6.1, 7.5, 9.0])
+    t, x = np.repeat(0.1 * np.arange(61), 8), np.tile(places, 61)
+    rng = np.random.default_rng(0)
+    pulse = 50 * np.exp(-(((x - 1.5 - 1.2 * t) / 0.35) ** 2))
+    held = Observations(t, x, "u", pulse + 0.3 * rng.normal(size=len(t)))
+    space = BoxSpace(Domain.box((10.0,), periodic=(False,)), ("u",), (64,))
+    found = fit_smoothness(held, np.round(t / 0.1).astype(int), space, as_likely=1.0)["u"]
+    assert found.noise < 2  # of a field of 50; all of its spread of 11 counted as noise
+    assert found.length < 1
+    # Of what is nothing but noise as much is allowed as there is, and some more.
+    assert 1.1 < _most_noise(Observations(t, x, "u", rng.normal(size=len(t)))) < 1.5

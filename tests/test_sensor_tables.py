@@ -248,6 +248,15 @@ def test_units_below_or_behind_the_names_are_left_out(tmp_path):
     assert held.values.tolist() == [21, 22, 26, 27]
 
 
+def test_names_of_stations_are_no_field():
+    table = pd.DataFrame(
+        {"t": [0, 0], "x": [0.1, 0.2], "town": ["A", "B"], "channel": [7, 8], "u": [1.0, 2.0]}
+    ).assign(wx=["clear", "rain"])  # no side of a footprint
+    held = Observations.read(table)
+    assert held.fields.tolist() == ["u", "u"]
+    assert held.sensors.tolist() == ["7", "8"]
+
+
 def test_names_that_do_not_fit_are_told_how_to_be_given():
     table = pd.DataFrame({"t": [0, 1], "x": [0, 0], "who": ["a", "b"], "temp_C": [1.0, 2.0]})
     with pytest.raises(SplatopError, match='give --columns "T=temp_C"'):
@@ -255,3 +264,11 @@ def test_names_that_do_not_fit_are_told_how_to_be_given():
     wide = pd.DataFrame({"Time (s)": [0, 1], "TC1": [1.0, 2], "TC2": [1.0, 2], "TC3": [1.0, 2]})
     with pytest.raises(SplatopError, match=r"table.melt\('Time \(s\)'"):
         Observations.read(wide, fields=("T",))
+
+
+@pytest.mark.slow
+def test_times_in_another_unit_are_suspected_where_windows_are_empty():
+    t, x = np.repeat(360.0 * np.arange(6), 10), np.tile(np.linspace(0, 0.9, 10), 6)
+    held = Observations(t, x, "u", np.sin(2 * np.pi * (x - t / 7200)), sigma=0.01)
+    with pytest.raises(SplatopError, match=r"none between .* unit of time, .* dt = 0.1 apart"):
+        assimilate(held, "dt(u) = -v*dx(u)", coefficients={"v": 0.5}, lengths=1.0, points=8, dt=0.1)

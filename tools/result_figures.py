@@ -28,9 +28,10 @@ def draw_all(shipped: dict[str, Metrics], results: Path, images: Path) -> None:
     drawn = {
         "rollouts": _with_published(rollout_grid(shown), list(shown)),
         "spectra": spectra_grid(shown),
-        "rivals": rivals_figure(read_rivals()),
         "anchors": anchors_figure(results / "anchors", "advection_allen_cahn2d"),
     }
+    if rivals := read_rivals():
+        drawn["rivals"] = rivals_figure(rivals)
     for name, figure in drawn.items():
         path = images / f"results-{name}.png"
         with matplotlib.rc_context(RC), complete_or_absent(path) as partial:

@@ -139,7 +139,7 @@ class Scheme(eqx.Module):
             def rest(v: Modes, at: float) -> Modes:
                 return self.nonlinear(v, later(coefficients, (n + at) * step))
 
-            return etdrk4_step(tables, rest, v)
+            return etdrk4_step(tables, rest, v).astype(v.dtype)
 
         modes = keep_band(to_modes(u), self.band)
         modes = jax.lax.fori_loop(0, substeps, one, modes)

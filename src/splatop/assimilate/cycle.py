@@ -44,7 +44,7 @@ def cycle(
         if own is None:
             raise SplatopError(
                 f"expected reports in every window, got none between {low:g} and {high:g}: take "
-                "longer windows"
+                f"longer windows, or check the unit of time, in which frames are dt = {dt:g} apart"
             )
         if found is None:
             window = replace(whole, observations=own, held_out=held)

@@ -18,7 +18,10 @@ _NAMES = {
     "field": ("field", "variable"),
     "value": ("value",),
     "sigma": ("sigma", "std", "noise"),
-    "sensor": ("sensor", "station", "id", "station_id", "sensor_id", "stationid"),
+    "sensor": (
+        *("sensor", "station", "id", "station_id", "sensor_id", "stationid", "channel", "probe"),
+        *("sonde", "site", "float", "buoy", "platform"),
+    ),
     "wx": ("wx",),
     "wy": ("wy",),
     "wz": ("wz",),
@@ -75,6 +78,7 @@ def read_observations(
             for key, aliases in _NAMES.items()
             for alias in aliases
             if alias in known
+            and (key in ("field", "sensor") or _holds_numbers(table[known[alias]]))
         },
     }
     axes = [axis for axis in AXES if axis in found]
@@ -168,6 +172,8 @@ def _wide(table: Any, found: dict, shared: dict, wanted: Any, name: str) -> Obse
         for column in table.columns
         if column not in taken and not str(column).endswith("_sigma")
     ]
+    if not wanted:  # names of stations and the like are no fields
+        free = [column for column in free if table[column].dtype.kind in "fiub"] or free
     chosen = [c for c in free if str(c) in wanted] if wanted else free
     if not chosen:
         raise SplatopError(
@@ -249,6 +255,14 @@ def _file(path: Path) -> tuple[Any, str]:
         f"expected observations as .csv, .parquet or .nc, got {path.name}: write the table in one "
         "of these"
     )
+
+
+def _holds_numbers(column: Any) -> bool:
+    """Whether there is any: `wx` of a station may be its weather in words."""
+    import pandas as pd
+
+    numbers: Any = pd.to_numeric(column, errors="coerce")
+    return bool(numbers.notna().any())
 
 
 def _numbers(column: Any, name: str) -> np.ndarray:

@@ -20,6 +20,8 @@ _LENGTHS = 16  # correlation lengths that are tried
 # Reports of one moment and of all moments together that strength and length are fitted to.
 _MOST_EACH, _MOST_MOMENTS, _MOST_NUMBERS = 300, 12, 4e7
 _MOST_GUESSED = 1000
+# Reports between two others of a sensor, from which its noise is told, and how far it may be above.
+_FEWEST_DIFFERENCES, _NOISIER = 30, 1.3
 
 
 @dataclass(frozen=True)
@@ -182,12 +184,13 @@ def _fit_field(
         rows.append(averaged_functions(space, observations.take(group), channel))
         values.append(observations.values[group] - mean)
         scales.append(scale)
+    most_noise = _most_noise(observations.take(own))
     tried: list[tuple[float, Smoothness]] = []
     for order in _ORDERS:
         for length in _lengths(space.domain, wave):
             shape = _shape(wave, order, length, space.dims)
             shape = measure(space) * shape / shape.sum()
-            likelihood, strength, noise = _profile(rows, values, scales, shape, known)
+            likelihood, strength, noise = _profile(rows, values, scales, shape, known, most_noise)
             found = Smoothness(order, float(np.sqrt(strength)), float(length), noise, mean)
             tried.append((likelihood, found))
     most = max(likelihood for likelihood, _ in tried)
@@ -203,6 +206,7 @@ def _profile(
     scales: list[np.ndarray],
     shape: np.ndarray,
     known: bool,
+    most_noise: float = np.inf,
 ) -> tuple[float, float, float]:
     """The largest likelihood over strength and noise, the variance and the noise there.
 
@@ -227,9 +231,24 @@ def _profile(
     total = d + ratios[:, None]
     strength = np.mean(q / total, axis=1)
     likelihood = -0.5 * (np.sum(np.log(total), axis=1) + n * np.log(strength) + n)
-    best = int(np.argmax(likelihood))
-    noise = float(np.sqrt(ratios[best] * strength[best])) * scales[0][0]
-    return float(likelihood[best]), float(strength[best]), noise
+    noise = np.sqrt(ratios * strength) * scales[0][0]  # which rises with the ratio
+    best = int(np.argmax(np.where(noise <= max(most_noise, noise[0]), likelihood, -np.inf)))
+    return float(likelihood[best]), float(strength[best]), float(noise[best])
+
+
+def _most_noise(own: Observations) -> float:
+    """No more noise than sensors that stay show from report to report: what is rough between places
+    far apart may be a small cloud. Infinite where they report too seldom to tell."""
+    assert own.sensors is not None
+    order = np.lexsort((own.times, own.sensors))
+    who, t, place = own.sensors[order], own.times[order], own.places[order]
+    stays = (who[2:] == who[:-2]) & (place[2:] == place[:-2]).all(1) & (t[2:] > t[:-2])
+    if stays.sum() < _FEWEST_DIFFERENCES:
+        return np.inf
+    share = ((t[1:-1] - t[:-2]) / np.where(stays, t[2:] - t[:-2], 1.0))[stays]
+    first, middle, last = (own.values[order][k : len(t) - 2 + k][stays] for k in range(3))
+    off = middle - (1 - share) * first - share * last
+    return float(_NOISIER * np.sqrt(np.mean(off**2 / (1 + share**2 + (1 - share) ** 2))))
 
 
 def _moments(own: np.ndarray, moments: np.ndarray, functions: int) -> list[np.ndarray]:

@@ -10,7 +10,7 @@ from ..errors import SplatopError
 from .app import JsonOption, app, console, numbers_table, print_json
 from .compiled import keeps_compiled
 from .progress import progress_bar
-from .reading import numbers
+from .reading import numbers, unknown_of
 from .sensor_options import (
     BoundaryOption,
     CoefficientsOption,
@@ -31,7 +31,6 @@ from .sensor_options import (
     columns_of,
     dynamics_of,
     setting_of,
-    unknown_of,
     whole_numbers,
 )
 

@@ -21,6 +21,7 @@ from .reading import (
     StartOption,
     open_data,
     reads_a_file,
+    unknown_of,
 )
 
 if TYPE_CHECKING:
@@ -78,8 +79,8 @@ def identify(
     from ..identify import chosen_frames, identify_trajectories
 
     with open_data(file, reading) as opened:
-        wanted, starts = _unknown(unknown)
-        names = tuple(wanted) if unknown else None
+        wanted, starts = unknown_of(unknown)
+        names = wanted if unknown else None
         count = frames_option(frames)
         data = selected(opened, trajectories, noise=(noise, seed))
         given: dict[str, Any] = dict(parse_coefficients(known)) if known else {}
@@ -141,22 +142,6 @@ def _found(text: str, data: Trajectories, known: dict[str, Any], *, quiet: bool)
             lines.append("which is not trusted: run `splatop discover` and read its warnings")
         console.print("\n".join(lines), highlight=False, markup=False, soft_wrap=True)
     return found.named
-
-
-def _unknown(text: str | None) -> tuple[list[str], dict[str, float]]:
-    """The names, and values to start from, of which there is one for every name or for none."""
-    from ..equation import parse_coefficients
-
-    parts = [part.strip() for part in (text or "").split(",") if part.strip()]
-    given = [part for part in parts if "=" in part]
-    if given and len(given) < len(parts):
-        bare = ", ".join(part for part in parts if "=" not in part)
-        raise SplatopError(
-            f"expected a value to start from for every unknown, or for none, got none for {bare}: "
-            "write --unknown c=6,b=1"
-        )
-    starts = dict(parse_coefficients(",".join(given))) if given else {}
-    return (list(starts) if starts else parts), starts
 
 
 def frames_option(text: str | None) -> int | str | None:

@@ -233,3 +233,19 @@ def moments(text: str) -> list[float]:
             f"expected times such as 0.1,0.5,2 or 0:10:0.25 (from, to, step), got '{text}'"
         )
     return [first + step * n for n in range(1, count + 1)]
+
+
+def unknown_of(text: str | None) -> tuple[tuple[str, ...], dict[str, float]]:
+    """The names, and values to start from, of which there is one for every name or for none."""
+    from ..equation import parse_coefficients
+
+    parts = [part.strip() for part in (text or "").split(",") if part.strip()]
+    given = [part for part in parts if "=" in part]
+    if given and len(given) < len(parts):
+        bare = ", ".join(part for part in parts if "=" not in part)
+        raise SplatopError(
+            f"expected a value to start from for every unknown, or for none, got none for {bare}: "
+            "write --unknown c=6,b=1"
+        )
+    starts = dict(parse_coefficients(",".join(given))) if given else {}
+    return tuple(starts or parts), starts

@@ -109,18 +109,6 @@ def whole_numbers(text: str | None) -> list[int] | None:
     return [int(n) for n in given]
 
 
-def unknown_of(text: str | None) -> tuple[tuple[str, ...], dict[str, float]]:
-    """Names, or values to start from."""
-    from ..equation import parse_coefficients
-
-    if not text:
-        return (), {}
-    if "=" in text:
-        starts = parse_coefficients(text)
-        return tuple(starts), starts
-    return tuple(name.strip() for name in text.split(",")), {}
-
-
 def columns_of(text: str | None) -> dict[str, str] | None:
     """What columns are called in a table."""
     if not text:

@@ -6,8 +6,8 @@ from typing import Any
 
 from ..errors import SplatopError
 from .app import console
-from .reading import Reading, arguments, numbers
-from .sensor_options import unknown_of, whole_numbers
+from .reading import Reading, arguments, numbers, unknown_of
+from .sensor_options import whole_numbers
 
 _USED = ("lengths", "origin", "dt", "boundary", "sampling", "shape")
 

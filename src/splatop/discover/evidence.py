@@ -8,8 +8,8 @@ from ..identify.inverse import NOISY
 from .candidates import Basis, Candidate, independent
 from .detect import LeftOut, left_out, sizes
 from .question import FieldGroup, Question
-from .rivals import DEVIATIONS, LISTED, alternatives, identities, uncertain
-from .select import Selection, Task, reselect, select
+from .rivals import LISTED, alternatives, identities
+from .select import DEVIATIONS, Selection, Task, reselect, select, uncertain
 from .symmetry import Setting, isotropic
 
 REPLICATES = 20

@@ -15,7 +15,7 @@ import numpy as np
 
 from ..data import Trajectories
 from ..equation import Equation, PartialEquation
-from ..equation.learned import LearnedTerm, feature_names, pairs, usual_arguments
+from ..equation.learned import LearnedTerm, feature_names, usual_arguments
 from ..errors import SplatopError
 from ..stepper import Coefficients
 from .samples import WINDOW, Samples, take
@@ -145,9 +145,11 @@ def _ready(term: LearnedTerm, samples: Samples, seed: int) -> LearnedTerm:
     ready = replace(
         term,
         network=eqx.nn.MLP(count, outputs, WIDTH, DEPTH, activation=jax.nn.gelu, key=key),
-        direct=jnp.zeros((outputs, count + len(pairs(count)[0])), jnp.float32),
+        cubic=True,
         **dict(zip(("centre", "spread", "low", "high", "size"), single, strict=True)),
     )
+    direct = count + sum(map(len, ready.products))
+    ready = replace(ready, direct=jnp.zeros((outputs, direct), jnp.float32))
     return ready.with_weights(jnp.zeros_like(ready.weights))
 
 

@@ -33,6 +33,8 @@ _QUIET = 1e-5
 # piece that show it.
 _FAST = 2.5
 _SHOWING = 16
+# Shells of which more turns fast tell nothing: what is taken for slow there is as often faster.
+_TOO_FAST = 0.1
 # A shell is heard above so many times the energy of its noise.
 _HEARD = 10.0
 
@@ -180,7 +182,14 @@ def _accumulate(frames, basis, fields, known, coefficients, progress):
                 noise += shake * (pieces / len(shaken))
         progress(piece + 1, pieces)
     fast = _share_of_fast(turning, shaking)
-    return [Moments(gram, noise, rows, fast, half) for half, (gram, noise, rows) in held.items()]
+    told = fast <= _TOO_FAST
+    if not told[0]:  # the time step is too long for all of the data
+        told[:] = True
+    each = told[:, None, None]
+    return [
+        Moments(gram * each, noise * each, rows * told, fast, half)
+        for half, (gram, noise, rows) in held.items()
+    ]
 
 
 def _turning(states: np.ndarray, edges: np.ndarray) -> np.ndarray:

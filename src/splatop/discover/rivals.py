@@ -5,7 +5,7 @@ import numpy as np
 from .candidates import Candidate
 from .question import FieldGroup
 from .search import substitutes
-from .select import Selection, Task
+from .select import Selection, Task, uncertain
 
 # A set whose criterion is this close to the best one's cannot be excluded.
 CLOSE = 10.0
@@ -16,8 +16,6 @@ _SUBSTITUTES = 3
 _STRONG = 0.05
 # A share of the change that a set may leave and still be one that fits.
 ADEQUATE = 0.02
-# Standard deviations of the energy of noise that are not called unexplained.
-DEVIATIONS = 6.0
 
 
 def alternatives(
@@ -85,9 +83,3 @@ def _as_good(task: Task, weights: np.ndarray, other: tuple[int, ...], own: tuple
     # A single term is what any wave that keeps its shape obeys exactly: that others fit it less
     # closely, as far as noise lets one see, speaks for it only where they do not fit the data.
     return len(own) == 1 or bool(weights @ (left - best) < CLOSE)
-
-
-def uncertain(error: np.ndarray, rows: np.ndarray) -> float:
-    """What the energy of noise in all shells may be off by: in one of n numbers it varies by
-    sqrt(2/n), its estimate as much."""
-    return DEVIATIONS * float(np.sqrt(np.sum(2 * error**2 / np.maximum(rows, 1.0))))

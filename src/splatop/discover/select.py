@@ -14,8 +14,8 @@ _FLOOR = 1e-4
 _SHARE = 0.1
 _PENALTY = 2.0
 _ROUNDS = 5
-# Standard deviations by which the energy of noise may be below what is expected.
-_SLACK = 6.0
+# Standard deviations by which the energy of noise may be off.
+DEVIATIONS = 6.0
 
 
 @dataclass(frozen=True)
@@ -144,7 +144,7 @@ class Task:
         moment = weights @ (moment - self.noise_moment)
         energy = float(weights @ (energy - self.noise_energy))
         n = float(self.rows.sum())
-        return Normal(gram, moment, energy, raw, _SLACK * np.sqrt(2 * n), self.forced)
+        return Normal(gram, moment, energy, raw, DEVIATIONS * np.sqrt(2 * n), self.forced)
 
     def covariance(self, chosen: tuple[int, ...], c: np.ndarray, weights: np.ndarray) -> np.ndarray:
         """Of the coefficients: a sandwich with shells of blocks as clusters."""
@@ -192,15 +192,55 @@ class Selection:
 
 
 def select(task: Task) -> Selection:
-    """The candidates that the data ask for. Shells are weighed by their error, which depends on
-    the coefficients: a few rounds."""
+    """The candidates that the data ask for.
+
+    Shells are weighed by their error, which depends on the coefficients. So several sets may have
+    weights that call for them; the smallest counts whose rest known errors explain. (Terms that
+    make coefficients too small and their noise with them call for themselves.)
+    """
     rows = task.rows.sum(axis=0)
-    error = task.error((), np.zeros(0)) + 1e-4 * _share(task.energy.sum(axis=0), rows)
+    found = _settled(
+        task, task.error((), np.zeros(0)) + 1e-4 * _share(task.energy.sum(axis=0), rows)
+    )
+    for fewer in sorted(found.path.values(), key=len):
+        if not 0 < len(fewer) < len(found.chosen):
+            continue
+        error, left = _error(task, fewer, found.weights)
+        if np.sum(left) <= uncertain(error, rows):
+            other = _settled(task, error + np.maximum(left, 0.0))
+            if other.chosen == fewer:
+                return other
+    return found
+
+
+def uncertain(error: np.ndarray, rows: np.ndarray) -> float:
+    """What the energy of noise in all shells may be off by: in one of n numbers it varies by
+    sqrt(2/n), its estimate as much."""
+    return DEVIATIONS * float(np.sqrt(np.sum(2 * error**2 / np.maximum(rows, 1.0))))
+
+
+def _error(
+    task: Task, chosen: tuple[int, ...], weights: np.ndarray
+) -> tuple[np.ndarray, np.ndarray]:
+    """Energy of known errors in each shell, which grows with the noise of a set's terms, and what
+    they leave, with the weights that follow from both."""
+    rows = task.rows.sum(axis=0)
+    error, left = np.ones((2, len(rows)))
+    for _ in range(_ROUNDS):
+        c = task.normal(weights).solve(chosen)[0]
+        error, left = task.error(chosen, c), task.left(chosen, c)
+        weights = np.where(rows > 0, rows / (error + np.maximum(left, 0.0)), 0.0)
+    return error, left
+
+
+def _settled(task: Task, error: np.ndarray | None) -> Selection:
+    """The choice whose weights are those that follow from it; a few rounds from these errors."""
+    rows = task.rows.sum(axis=0)
     found: Selection | None = None
     for _ in range(_ROUNDS):
-        found, error = _round(task, np.where(rows > 0, rows / error, 0.0), found)
         if error is None:
             break
+        found, error = _round(task, np.where(rows > 0, rows / error, 0.0), found)
     assert found is not None
     return found
 

@@ -4,7 +4,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from ..identify.diagnose import unresolved_text
+from ..identify.diagnose import UNRESOLVED, unresolved_text
 from .evidence import Choice
 from .gather import Gathered
 from .question import Question
@@ -56,7 +56,7 @@ def judge(
             f"{len(alternatives)} other set(s) of terms fit the data about as well (listed as not "
             "excluded): pass more varied data, or name a symmetry"
         )
-    if held.spectrum.unresolved:
+    if held.spectrum.unresolved and max(choice.left for choice in choices) > UNRESOLVED:
         doubts.append(unresolved_text(held.spectrum.unresolved))
     notes: list[str] = []
     use = False

@@ -1,6 +1,7 @@
 """A term that is a small network of the jet at each point: what is not known, learned."""
 
 from collections.abc import Iterable
+from itertools import combinations_with_replacement
 from typing import Any
 
 import equinox as eqx
@@ -24,7 +25,8 @@ class LearnedTerm(Term):
     Arguments are normalised by `centre` and `spread`, and kept inside `low` and `high`, which are
     the range of the data that it was learned from: outside the term is what it is at the edge, so
     it never grows. Outputs are in units of `size`: those of a network, and `direct` weights of the
-    arguments and of their products in pairs, which are then exact. With `invariant` the arguments
+    arguments, of their products in pairs and, if `cubic`, of three values of fields, which are then
+    exact. With `invariant` the arguments
     are those combinations of values, gradients and Laplacians of all fields that do not change when
     the axes turn. A `conservative` term is the divergence of a learned flux, so the mean of a field
     stays what it is; an invariant flux is along the gradients. It knows no grid: whatever jets
@@ -43,6 +45,7 @@ class LearnedTerm(Term):
     invariant: bool = eqx.field(static=True, default=False)
     conservative: bool = eqx.field(static=True, default=False)
     direct: Float[Array, "O D"] | None = None
+    cubic: bool = eqx.field(static=True, default=False)
     name: str = eqx.field(static=True, default="learned")
     coefficient: str | None = eqx.field(static=True, default=None)
     degree: float = eqx.field(static=True, default=3.0)
@@ -94,9 +97,23 @@ class LearnedTerm(Term):
             hidden = self.network.activation(jax.vmap(layer)(hidden))
         parts = [hidden, jnp.ones_like(hidden[:, :1])]
         if self.direct is not None:
-            first, second = pairs(inside.shape[1])
-            parts += [inside, inside[:, first] * inside[:, second]]
+            parts += [inside, *(jnp.prod(inside[:, own], axis=2) for own in self.products)]
         return jnp.concatenate(parts, axis=1).T
+
+    @property
+    def products(self) -> list[np.ndarray]:
+        """Which arguments products are of: `(n, 2)` of pairs, and `(m, 3)` of values of fields."""
+        count = self.centre.size
+        found = [np.stack(np.triu_indices(count), axis=1)]
+        if self.cubic:
+            values = (
+                range(len(self.fields))
+                if self.invariant
+                else [i for i, a in enumerate(self.arguments) if a.is_value]
+            )
+            triples = list(combinations_with_replacement(values, 3))
+            found.append(np.array(triples, int).reshape(-1, 3))
+        return found
 
     @property
     def weights(self) -> Float[Array, "O U"]:
@@ -145,11 +162,6 @@ class LearnedTerm(Term):
             outputs = divergence(flux, jet.lengths)
         places = np.array([self.fields.index(name) for name in self.targets])
         return jnp.zeros_like(jet.state[: len(self.fields)]).at[places].set(outputs)
-
-
-def pairs(count: int) -> tuple[np.ndarray, np.ndarray]:
-    """Which arguments the products in pairs are of."""
-    return np.triu_indices(count)
 
 
 def fluxes(

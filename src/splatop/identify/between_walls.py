@@ -288,7 +288,7 @@ def _solve(
         if by > _LARGE_SHARE:
             doubts.append(
                 f"noise has moved {name} by {by:.0%} of its value, more than can be taken off: use "
-                "more frames, or --method trajectory"
+                "more frames, or --method trajectory where the edges have conditions"
             )
     if noisy:
         notes.append(f"the frames hold about {100 * held.relative_noise:.2g} % of noise")

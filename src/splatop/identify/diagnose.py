@@ -15,6 +15,9 @@ _ILL_CONDITIONED = 1e3
 _UNEXPLAINED = 0.01
 # The same for data with scales that the grid does not resolve: what resolves them explains all.
 UNRESOLVED = 1e-3
+# Noise above which products of hidden modes move estimates by more than the intervals say, as they
+# do for two solitons of KdV at 20 %. The study measures up to 5 %.
+_LOUD = 0.1
 # The share of energy that may turn by more than a quarter period between frames.
 _TURNED = 0.25
 
@@ -30,7 +33,7 @@ class Remark:
 def remarks_on(problem: InverseProblem, method: str, fit: Fit) -> list[Remark]:
     return [
         *_about_frames(problem, method),
-        *_about_noise(problem, method),
+        *remarks_on_noise(problem, method),
         *_about_time(problem),
         *_about_residual(problem, fit),
         *_about_coefficients(problem, fit),
@@ -64,13 +67,22 @@ def _about_frames(problem: InverseProblem, method: str) -> list[Remark]:
     return found
 
 
-def _about_noise(problem: InverseProblem, method: str) -> list[Remark]:
+def remarks_on_noise(problem: InverseProblem, method: str) -> list[Remark]:
     noise = problem.spectrum.relative_noise
     if method in ("paper", "flow") and noise > 10 * NOISY:
         return [
             Remark(
                 f"the frames hold about {100 * noise:.2g} % of noise, which biases the {method} "
                 "method (noise in its input looks like damping): use the trajectory method",
+                doubt=True,
+            )
+        ]
+    if method == "trajectory" and noise > _LOUD and problem.equation.degree > 1:
+        return [
+            Remark(
+                f"the frames hold about {100 * noise:.2g} % of noise: beyond {100 * _LOUD:.0f} % "
+                "intervals of equations with products can be several times too narrow; average "
+                "frames or points, or compare with other data",
                 doubt=True,
             )
         ]

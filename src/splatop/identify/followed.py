@@ -6,6 +6,7 @@ from dataclasses import replace
 from typing import Any
 
 import equinox as eqx
+import jax
 import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array
@@ -188,6 +189,18 @@ class Followed(eqx.Module):
         """The expected size of white noise in one frame, weighted as residuals are."""
         share = self.freedom / len(self.weights)
         return float(np.sqrt(share * np.sum(self.noise_energy(spectrum))))
+
+
+def as_precise(state: Array, values: Any) -> Any:
+    """Numbers as precise as those of a state: what is computed with it stays so."""
+
+    def cast(leaf: Any) -> Any:
+        if not eqx.is_inexact_array(leaf):
+            return leaf
+        kind = jnp.result_type(state.dtype, jnp.complex64)
+        return jnp.asarray(leaf).astype(kind if jnp.iscomplexobj(leaf) else state.dtype)
+
+    return jax.tree.map(cast, values)
 
 
 def moment_of(

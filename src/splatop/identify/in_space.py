@@ -18,7 +18,7 @@ from ..derivative import Derivative
 from ..equation import Equation
 from ..stepper import TIME, Coefficients, later
 from ..walls import Galerkin
-from .followed import Advance, Derived, Followed
+from .followed import Advance, Derived, Followed, as_precise
 from .in_harmonics import HEARD, Harmonics
 from .noise import Spectrum
 from .reduced import times_seen
@@ -120,10 +120,11 @@ class InSpace(Followed):
         fixed = None if scheme.moving else scheme.lifted(coefficients)
 
         def advance(c: Array, now: Coefficients = _ALWAYS) -> Array:
-            begin = {**coefficients, **now}
+            factors, begin, lift = as_precise(c, (tables, {**coefficients, **now}, fixed))
 
             def one(n: Array, c: Array) -> Array:
-                return scheme.exponential_step(c, tables, later(begin, n * step), fixed, step)
+                found = scheme.exponential_step(c, factors, later(begin, n * step), lift, step)
+                return found.astype(c.dtype)
 
             return jax.lax.fori_loop(0, substeps, one, c)
 

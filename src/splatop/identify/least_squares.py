@@ -30,13 +30,19 @@ class Lost(SplatopError):
 @dataclass(frozen=True)
 class Optimum:
     """Where a search ended: coefficients, states, the residual `(S, 1 + L, C, *M)` with the tangent
-    there, and whether it settled."""
+    there, whether it settled, and how many frames of each piece it followed."""
 
     x: np.ndarray
     states: np.ndarray
     residual: np.ndarray
     tangent: Tangent
     settled: bool
+    frames: int
+
+    @property
+    def per_frame(self) -> float:
+        """What is left, over the frames."""
+        return float(np.sum(self.residual**2)) / self.frames
 
 
 def minimise(
@@ -53,8 +59,10 @@ def minimise(
     less than `settled`, in units of the noise: a gain of g moves no coefficient by more than √g
     standard errors."""
     observed = reduced.weigh(reduced.states)
+    followed = observed.shape[1] if steps.frames is None else int(steps.frames)
+    rows = reduced.freedom * observed.shape[0] * (1 + followed)
     observed = np.concatenate([np.zeros_like(observed[:, :1]), observed], axis=1)
-    rows = reduced.freedom * observed.shape[0] * observed.shape[1]
+    observed[:, 1 + followed :] = 0.0
 
     def residual_at(x: np.ndarray, states: np.ndarray) -> np.ndarray:
         return observed - predicted(problem, reduced, x, states, steps)
@@ -91,7 +99,7 @@ def minimise(
         before, fresh = (np.inf, True) if slow else (gain, False)
         if slow:
             at = tangent(problem, reduced, x, states, steps)
-    return Optimum(x, states, residual, at, left <= max(settled, _UNSETTLED))
+    return Optimum(x, states, residual, at, left <= max(settled, _UNSETTLED), followed)
 
 
 def _lowest(cost: float, gain: float, found: float) -> float:

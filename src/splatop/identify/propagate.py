@@ -22,11 +22,13 @@ _SAMPLED = 8
 
 
 class Steps(NamedTuple):
-    """How a frame is advanced: what compiled code depends on besides shapes."""
+    """How frames are advanced: what compiled code depends on besides shapes. Of each piece the
+    first `frames` are followed, all without."""
 
     unknown: tuple[str, ...]
     dt: float
     substeps: int | Array
+    frames: int | Array | None = None
 
 
 def steps_for(

@@ -17,7 +17,7 @@ from ..jets import JetProvider
 from ..physics import EmbeddedPhysics
 from ..spectral import BoxFilter
 from ..stepper import INTERVAL, Coefficients, interval_of
-from .followed import Advance, Derived, Followed
+from .followed import Advance, Derived, Followed, as_precise
 from .inverse import InverseProblem
 from .noise import Spectrum, multiplicity, project
 
@@ -135,7 +135,7 @@ class Reduced(Followed):
         if scheme is None:
             physics = EmbeddedPhysics(equation=equation, jets=self.jets, dt=dt, working_grid=False)
             return lambda u, now=_ALWAYS: physics.advance(
-                u, {**coefficients, **now}, substeps=substeps
+                u, as_precise(u, {**coefficients, **now}), substeps=substeps
             )
         usual = jax.tree.map(jnp.asarray, scheme.tables(dt / substeps, coefficients))
 
@@ -144,7 +144,8 @@ class Reduced(Followed):
             if INTERVAL in now:
                 step = interval_of(now, dt) / substeps
                 tables = jax.tree.map(jnp.asarray, scheme.tables(step, coefficients))
-            return scheme.advance(u, tables, {**coefficients, **now}, substeps, step)
+            tables, given = as_precise(u, (tables, {**coefficients, **now}))
+            return scheme.advance(u, tables, given, substeps, step)
 
         return advance
 

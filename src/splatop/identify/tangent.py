@@ -27,6 +27,8 @@ _CG_ITERATIONS = 200
 _MOST_NUMBERS = 5e7
 # Directions differentiated along at once: small arrays cost as much as larger ones.
 _BATCH = 32
+# Times a state still a number in single precision.
+_LARGEST = 1e30
 
 Eliminate = Callable[[np.ndarray], tuple[np.ndarray, np.ndarray]]
 
@@ -56,7 +58,7 @@ def predicted(
 def trajectories_of(
     problem: InverseProblem, reduced: Followed, x: np.ndarray, states: np.ndarray, steps: Steps
 ) -> np.ndarray:
-    """Frames `(S, L, C, *M)` of the trajectories from these states."""
+    """Frames `(S, L, C, *M)` of the trajectories from these states; zeros beyond those followed."""
     point = jnp.asarray(x), jnp.asarray(states)
     how = problem.given, _traced(steps), _frames
     return np.asarray(_run(problem.equation, reduced, *point, *how))
@@ -69,15 +71,17 @@ def tangent(
     directions = reduced.freedom
     if directions <= reduced.directions and directions * reduced.states.size <= _MOST_NUMBERS:
         basis = reduced.basis()
-        jacobian, columns = _jacobian(
-            problem.equation, reduced, *point, problem.given, (_traced(steps), jnp.asarray(basis))
-        )
-        eliminate = _by_jacobian(np.asarray(jacobian), basis)
+        how = problem.given, (_traced(steps), jnp.asarray(basis))
+        jacobian, columns = _jacobian(problem.equation, single(reduced), *point, *how)
+        if not np.isfinite(jacobian).all():
+            jacobian, columns = _jacobian(problem.equation, reduced, *point, *how)
+        eliminate = _by_jacobian(np.asarray(jacobian, np.float64), basis)
+        columns = np.asarray(columns, np.float64)
     else:
         columns = _columns(problem.equation, reduced, *point, problem.given, _traced(steps))
 
         def by_gradients(target: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-            how = steps, jnp.asarray(target)
+            how = _counted(steps), jnp.asarray(target)
             found = _by_gradients(problem.equation, reduced, *point, problem.given, how)
             return np.asarray(found[0]), np.asarray(found[1])
 
@@ -103,7 +107,23 @@ def known_columns(
 def _traced(steps: Steps) -> Steps:
     """The same for code that is not compiled anew for another number of substeps; what is
     differentiated backwards needs to know it."""
-    return steps._replace(substeps=jnp.asarray(steps.substeps))
+    substeps = jnp.asarray(steps.substeps)
+    return _counted(steps)._replace(substeps=substeps)
+
+
+def _counted(steps: Steps) -> Steps:
+    """The same for code that is not compiled anew for another number of frames."""
+    every = np.iinfo(np.int64).max if steps.frames is None else steps.frames
+    return steps._replace(frames=jnp.asarray(every))
+
+
+def single(reduced: Followed) -> Followed:
+    """In single precision, which is enough for a tangent: an error of a millionth in it moves what
+    noise leaves uncertain by as much of its standard error."""
+    arrays, rest = eqx.partition(reduced, eqx.is_inexact_array)
+    # What is held to nothing is held as much as single precision can tell.
+    cast = jax.tree.map(lambda a: np.clip(a, -_LARGEST, _LARGEST).astype(np.float32), arrays)
+    return eqx.combine(cast, rest)
 
 
 def _by_jacobian(jacobian: np.ndarray, basis: np.ndarray) -> Eliminate:
@@ -138,13 +158,15 @@ def _frames(equation: Equation, reduced: Followed, known: Coefficients, steps: S
         drive = jax.tree.map(jnp.asarray, reduced.drive)
         advance = jax.vmap(lambda u, now, drive: one(u, {**now, **drive}))
 
-        def step(u, now):
-            u = advance(u, now, drive)
+        def step(u, at):
+            n, now = at
+            followed = n < steps.frames
+            u = jax.lax.cond(followed, lambda: advance(u, now, drive), lambda: jnp.zeros_like(u))
             return u, u
 
         first = reduced.confined(states)
         when = {name: jnp.asarray(values).T for name, values in reduced.when.items()}
-        later = jax.lax.scan(step, first, when, length=later_frames)[1]
+        later = jax.lax.scan(step, first, (jnp.arange(1, 1 + later_frames), when))[1]
         return jnp.moveaxis(jnp.concatenate([first[None], later]), 0, 1)
 
     return follow
@@ -187,7 +209,9 @@ def _jacobian(
 ) -> tuple[Array, Array]:
     """Derivatives of the prediction along the basis of states, and by the coefficients."""
     steps, basis = how
+    kind = jnp.asarray(reduced.states).dtype
     predict = _predict(equation, reduced, known, steps)
+    states, basis = states.astype(kind), basis.astype(kind)
 
     def along(direction):
         field, e = direction
@@ -197,7 +221,7 @@ def _jacobian(
     n, p = len(basis), len(x)
     batches = math.ceil((n + p) / _BATCH)
     size = math.ceil((n + p) / batches)
-    fields = jnp.concatenate([basis, jnp.zeros((batches * size - n, *basis.shape[1:]))])
+    fields = jnp.concatenate([basis, jnp.zeros((batches * size - n, *basis.shape[1:]), kind)])
     directions = fields, jnp.eye(len(fields), p, k=-n)
     found = jax.lax.map(along, directions, batch_size=size)
     return found[:n], found[n : n + p]

@@ -13,7 +13,7 @@ import numpy as np
 from .followed import Followed
 from .frame_pieces import SHORTEST, cut
 from .inverse import InverseProblem
-from .least_squares import minimise
+from .least_squares import Optimum, minimise
 from .missing import missing_terms
 from .propagate import Steps
 from .restraint import determined, first_restraint, free_numbers, next_restraint, smoothed, without
@@ -22,9 +22,9 @@ from .uncertainty import LASTING, SLACK, Fit, beyond_noise, contradictions, spre
 
 # A prediction that is off by this share of the field has lost the data.
 _LOST = 0.3
-# The change of twice the log likelihood at which a search ends; and with a first restraint.
+# The change of twice the log likelihood at which a search ends; and at which those before it do.
 _SETTLED = 0.04
-_NEARLY = 2.0
+_ROUGHLY, _NEARLY = 20.0, 2.0
 # By how much a second restraint may raise what is left.
 _WORSE = 1.5
 
@@ -39,18 +39,7 @@ def fit(problem: InverseProblem, reduced: Followed, start: np.ndarray, steps: St
     seen = np.full((), float(problem.length))
     if problem.noisy:
         reduced = replace(reduced, restraint=first_restraint(problem, reduced))
-        first = smoothed(reduced, states)
-        least = minimise(problem, reduced, x, first, steps, settled=_NEARLY)
-        x, states = least.x, least.states
-        values = {**problem.known, **dict(zip(steps.unknown, map(float, x), strict=True))}
-        seen = reduced.frames_seen(values, steps.dt)
-        second = replace(reduced, restraint=next_restraint(problem, reduced, states, seen))
-        found = minimise(problem, second, x, states, steps, settled=_SETTLED)
-        # A restraint that the states contradict was drawn from too few modes: the first one holds.
-        if found.settled and np.sum(found.residual**2) <= _WORSE * np.sum(least.residual**2):
-            reduced, least = second, found
-        else:
-            least = minimise(problem, reduced, x, states, steps, settled=_SETTLED)
+        reduced, least, seen = _in_noise(problem, reduced, x, smoothed(reduced, states), steps)
     else:
         least = minimise(problem, reduced, x, states, steps, settled=_SETTLED)
     x, tangent = least.x, least.tangent
@@ -89,6 +78,44 @@ def fit(problem: InverseProblem, reduced: Followed, start: np.ndarray, steps: St
     change = max(reduced.change, 1e-300)
     left = float(np.linalg.norm(residual)) / change
     return Fit(x, found, left, expected / change, lasting, least.settled, against, missing)
+
+
+def _in_noise(
+    problem: InverseProblem, reduced: Followed, x: np.ndarray, states: np.ndarray, steps: Steps
+) -> tuple[Followed, Optimum, np.ndarray]:
+    """The fit of noisy frames from a first guess of coefficients and states: the restraint that it
+    ends with, the fit, and in how many frames each mode is seen.
+
+    Over few frames the search is nearly linear, and a tangent costs less. The restraint is drawn
+    anew from what each search finds: modes that noise hides would turn the next one aside.
+    """
+    lengths = [problem.length, problem.length]
+    while lengths[0] >= 2 * SHORTEST:
+        lengths.insert(0, lengths[0] // 2)
+    lengths.insert(0, lengths[0])
+    goals = [*[_ROUGHLY] * (len(lengths) - 2), _NEARLY, _SETTLED]
+
+    def search(reduced: Followed, frames: int, goal: float) -> Optimum:
+        own = steps._replace(frames=frames)
+        return minimise(problem, reduced, x, states, own, settled=goal)
+
+    least, seen = None, np.full((), 1.0)
+    for frames, goal in zip(lengths, goals, strict=True):
+        if least is None:
+            least = search(reduced, frames, goal)
+        else:
+            second = replace(reduced, restraint=next_restraint(problem, reduced, states, seen))
+            found = search(second, frames, goal)
+            # A restraint that the states contradict was drawn from too few modes: keep the last.
+            if found.settled and found.per_frame <= _WORSE * least.per_frame:
+                reduced, least = second, found
+            else:
+                least = search(reduced, frames, goal)
+        x, states = least.x, least.states
+        values = {**problem.known, **dict(zip(steps.unknown, map(float, x), strict=True))}
+        seen = reduced.of(lambda pieces, n=frames: pieces[:, :n]).frames_seen(values, steps.dt)
+    assert least is not None
+    return reduced, least, seen
 
 
 def _alike(problem: InverseProblem, reduced: Followed, residual: np.ndarray) -> tuple[float, float]:
