@@ -20,6 +20,7 @@ from splatop.errors import SplatopError
 from splatop.grid import Grid
 from splatop.identify import add_noise, identify, lattice_jets
 from study_problems import PROBLEMS, draw
+from unknown_problems import solve
 
 DT = 0.05
 
@@ -154,6 +155,24 @@ def test_a_complex_equation_is_found_as_two_real_ones(noise):
     true = {"d2x(q)": -0.5, "p^2*q": -1, "q^3": -1, "d2x(p)": 0.5, "p^3": 1, "p*q^2": 1}
     sides = {text: term.coefficient for term in found.terms for _, text in term.sides}
     assert sides == pytest.approx(true, rel=5e-3 if noise else 1e-5)
+
+
+def test_weak_diffusion_beside_a_strong_reaction_is_found_in_clean_data():
+    """Fronts that form from x² cos(πx), whose slope jumps where the box ends: the highest shells
+    hold a 1e-8 of the change, and are off by a part of it, which many terms fit a little."""
+    points = 512
+    x = -1 + 2 * np.arange(points) / points
+    frames = solve(
+        (x**2 * np.cos(np.pi * x))[None],
+        (2.0,),
+        0.005,
+        151,
+        rate=lambda minus_k2: [1e-4 * minus_k2 + 5.0],
+        rest=lambda u, slope: -5 * u**3,
+    )
+    found = found_in(frames.astype(np.float32), dt=0.005, lengths=2.0, periodic=True)
+    assert found.trusted, found.warnings
+    assert coefficients(found) == pytest.approx({"u": 5, "d2x(u)": 1e-4, "u^3": -5}, rel=1e-4)
 
 
 def test_two_axes_merge_into_a_laplacian():

@@ -16,7 +16,7 @@ REPLICATES = 20
 # Terms chosen in fewer of the replicates may be chance.
 _CHANCE = 0.5
 # A share of the change, in amplitude, that no term is needed for in clean data.
-_NEGLIGIBLE = 2e-4
+NEGLIGIBLE = 2e-4
 # Standard errors beyond which a coefficient is sure, and the share of the noise that the change may
 # be left without it then.
 _SURE = 10.0
@@ -104,7 +104,7 @@ def choose(question: Question, group: FieldGroup, tasks: list[Task], *, noise: f
         # Terms that most selections of the data do without go, if what is left stays negligible.
         fewer = [candidates[i] for i in sure]
         less = _evidence(group, task, chosen, matrix[sure], fewer, agreement)
-        if less.left <= max(noise, _NEGLIGIBLE):
+        if less.left <= max(noise, NEGLIGIBLE):
             matrix, found_terms = matrix[sure], less
     weighed = [(task, one.weights) for task, one in zip(tasks, found, strict=True)]
     return replace(found_terms, left_out=left_out(group, weighed, matrix, also=chosen.chosen))
@@ -126,7 +126,7 @@ def _relevant(task: Task, chosen: Selection, noise: float) -> list[int]:
     """The terms, as places in the set chosen, without which more of the change is left than noise
     is of the fields, or than a share of that if the coefficient is sure."""
     sure = np.abs(chosen.c) > _SURE * chosen.errors
-    limits = np.maximum(np.where(sure, _SURE_SHARE, 1.0) * noise, _NEGLIGIBLE)
+    limits = np.maximum(np.where(sure, _SURE_SHARE, 1.0) * noise, NEGLIGIBLE)
     whole = max(float(np.sum(task.energy.sum(axis=0) - task.noise_energy)), 1e-300)
     normal = task.normal(chosen.weights)
     kept = list(range(len(chosen.chosen)))

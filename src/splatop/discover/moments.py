@@ -34,7 +34,7 @@ _QUIET = 1e-5
 _FAST = 2.5
 _SHOWING = 16
 # Shells of which more turns fast tell nothing: what is taken for slow there is as often faster.
-_TOO_FAST = 0.1
+_TOO_FAST = 1e-3
 # A shell is heard above so many times the energy of its noise.
 _HEARD = 10.0
 

@@ -114,6 +114,11 @@ class Task:
         """Gram, moment and energy of each shell, over all blocks."""
         return self.gram.sum(axis=0), self.moment.sum(axis=0), self.energy.sum(axis=0)
 
+    @cached_property
+    def clean(self) -> bool:
+        """Whether noise is less of the change than the weak form is wrong by."""
+        return bool(np.sum(self.noise_energy) <= _FLOOR**2 * np.sum(self.energy))
+
     def error(self, chosen: tuple[int, ...], c: np.ndarray) -> np.ndarray:
         """Energy of known errors in each shell at these coefficients: noise, and the weak form's
         own."""
@@ -144,7 +149,9 @@ class Task:
         moment = weights @ (moment - self.noise_moment)
         energy = float(weights @ (energy - self.noise_energy))
         n = float(self.rows.sum())
-        return Normal(gram, moment, energy, raw, DEVIATIONS * np.sqrt(2 * n), self.forced)
+        # Rounding is noise whose size is known roughly.
+        slack = n if self.clean else DEVIATIONS * np.sqrt(2 * n)
+        return Normal(gram, moment, energy, raw, slack, self.forced)
 
     def covariance(self, chosen: tuple[int, ...], c: np.ndarray, weights: np.ndarray) -> np.ndarray:
         """Of the coefficients: a sandwich with shells of blocks as clusters."""
@@ -196,17 +203,21 @@ def select(task: Task) -> Selection:
 
     Shells are weighed by their error, which depends on the coefficients. So several sets may have
     weights that call for them; the smallest counts whose rest known errors explain. (Terms that
-    make coefficients too small and their noise with them call for themselves.)
+    make coefficients too small and their noise with them call for themselves.) In clean data it
+    counts whatever its own weights call for, if it leaves less of the change than the weak form is
+    wrong by: what is left then is in shells that hold next to nothing, and any term fits some.
     """
     rows = task.rows.sum(axis=0)
-    found = _settled(
-        task, task.error((), np.zeros(0)) + 1e-4 * _share(task.energy.sum(axis=0), rows)
-    )
-    for fewer in sorted(found.path.values(), key=len):
+    seen: set[tuple[int, ...]] = set()
+    at_first = task.error((), np.zeros(0)) + 1e-4 * _share(task.energy.sum(axis=0), rows)
+    found = _settled(task, at_first, seen)
+    for fewer in sorted(seen, key=len):
         if not 0 < len(fewer) < len(found.chosen):
             continue
         error, left = _error(task, fewer, found.weights)
         if np.sum(left) <= uncertain(error, rows):
+            if _leaves_nothing(task, left):
+                return _chosen(task, found, fewer, rows / (error + np.maximum(left, 0.0)))
             other = _settled(task, error + np.maximum(left, 0.0))
             if other.chosen == fewer:
                 return other
@@ -233,21 +244,37 @@ def _error(
     return error, left
 
 
-def _settled(task: Task, error: np.ndarray | None) -> Selection:
-    """The choice whose weights are those that follow from it; a few rounds from these errors."""
+def _settled(
+    task: Task, error: np.ndarray | None, seen: set[tuple[int, ...]] | None = None
+) -> Selection:
+    """The choice whose weights are those that follow from it; a few rounds from these errors. The
+    best sets of each size and round join those `seen`."""
     rows = task.rows.sum(axis=0)
     found: Selection | None = None
     for _ in range(_ROUNDS):
         if error is None:
             break
         found, error = _round(task, np.where(rows > 0, rows / error, 0.0), found)
+        if seen is not None:
+            seen.update(found.path.values())
     assert found is not None
     return found
 
 
 def reselect(task: Task, weights: np.ndarray, *, largest: int) -> tuple[int, ...]:
     """The candidates chosen with weights of the shells that are known already."""
-    return _weighed(task, weights, largest).chosen
+    found = _weighed(task, weights, largest)
+    for fewer in sorted(found.path.values(), key=len):
+        if len(fewer) >= len(found.chosen):
+            break
+        if _leaves_nothing(task, task.left(fewer, task.normal(weights).solve(fewer)[0])):
+            return fewer
+    return found.chosen
+
+
+def _leaves_nothing(task: Task, left: np.ndarray) -> bool:
+    """Whether the data are clean, and less is left of the change than the weak form is wrong by."""
+    return task.clean and bool(np.sum(left) <= _FLOOR**2 * np.sum(task.energy))
 
 
 def _round(
@@ -274,9 +301,16 @@ def _weighed(task: Task, weights: np.ndarray, largest: int) -> Selection:
     none = np.zeros(0)
     trial = Selection((), none, np.zeros((0, 0)), weights, n, excess, penalty, path)
     size = min(lefts, key=lambda size: trial.criterion(lefts[size], size))
-    chosen = path[size]
-    c = normal.solve(chosen)[0]
-    return replace(trial, chosen=chosen, c=c, covariance=task.covariance(chosen, c, weights))
+    return _chosen(task, trial, path[size], weights)
+
+
+def _chosen(
+    task: Task, among: Selection, chosen: tuple[int, ...], weights: np.ndarray
+) -> Selection:
+    """The same choice among sets with this one chosen."""
+    c = task.normal(weights).solve(chosen)[0]
+    covariance = task.covariance(chosen, c, weights)
+    return replace(among, chosen=chosen, c=c, covariance=covariance, weights=weights)
 
 
 def _share(energy: np.ndarray, rows: np.ndarray) -> np.ndarray:

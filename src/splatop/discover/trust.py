@@ -5,7 +5,8 @@ from dataclasses import dataclass
 import numpy as np
 
 from ..identify.diagnose import UNRESOLVED, unresolved_text
-from .evidence import Choice
+from ..identify.inverse import NOISY
+from .evidence import NEGLIGIBLE, Choice
 from .gather import Gathered
 from .question import Question
 from .refine import Refined
@@ -44,7 +45,8 @@ def judge(
     time would have taken, if that was more than the budget."""
     doubts: list[str] = []
     for group, choice in zip(question.groups, choices, strict=True):
-        doubts += _about(", ".join(group.fields), choice)
+        clean = held.spectrum.relative_noise < NOISY
+        doubts += _about(", ".join(group.fields), choice, clean)
     alternatives = tuple(
         " + ".join(f"c*{candidate}" for candidate in other)
         for choice in choices
@@ -75,7 +77,10 @@ def judge(
     return Trust(not doubts, warnings, alternatives, bool(use))
 
 
-def _about(fields: str, choice: Choice) -> list[str]:
+def _about(fields: str, choice: Choice, clean: bool) -> list[str]:
+    # Clean data of which the terms leave nothing need each that makes a part of the change, however
+    # few of the selections hold the times at which it does.
+    exact = clean and choice.left <= NEGLIGIBLE
     found = []
     if not choice.candidates:
         return [f"no candidate explains the change of {fields}"]
@@ -98,7 +103,7 @@ def _about(fields: str, choice: Choice) -> list[str]:
                 f"as little of the change is left without {candidate}: these data cannot tell it "
                 "from the other terms, or from noise"
             )
-        if support < _SUPPORT:
+        if support < _SUPPORT and not (exact and without > _HIDDEN):
             found.append(
                 f"{candidate} is chosen in {100 * support:.0f} % of random selections of the data "
                 "only: it may be chance"
