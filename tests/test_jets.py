@@ -83,7 +83,7 @@ def test_a_held_geometry_gives_the_jets_of_its_gaussians(cutoff):
 @pytest.mark.usefixtures("x64")
 def test_amplitudes_that_stay_and_a_lattice_that_holds_the_difference(amplitudes, monkeypatch):
     # As if there were too many to solve for in every stage.
-    for module in ("unet", "solve"):
+    for module in ("unet", "amplitudes"):
         monkeypatch.setattr(f"splatop.encoders.{module}.LARGEST_DIRECT_SOLVE", 100)
     u, filter = field(), SharpFilter(3.0)
     encoder = UNetEncoder((12, 14), 1, amplitudes=amplitudes, widths=(4, 4), key=jax.random.key(0))

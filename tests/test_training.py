@@ -279,7 +279,7 @@ def test_many_amplitudes_have_the_loss_and_gradient_of_few(monkeypatch):
         return float(loss), np.concatenate([leaf.ravel() for leaf in jax.tree.leaves(slopes)])
 
     direct, slopes = loss_and_slopes()
-    for module in ("unet", "solve"):
+    for module in ("unet", "amplitudes"):
         monkeypatch.setattr(f"splatop.encoders.{module}.LARGEST_DIRECT_SOLVE", 0)
     monkeypatch.setattr("splatop.encoders.amplitudes.CG_ITERATIONS", 300)
     iterative, others = loss_and_slopes()

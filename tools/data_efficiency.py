@@ -40,7 +40,7 @@ NAME, TERM = "advection_allen_cahn2d", "reaction"
 COUNTS = (1, 2, 4, 8, 16, 64)
 LOST = 10.0
 # Optimiser steps that take at least as long as the learned term.
-NETWORK_STEPS = {"fno": 300, "unet": 100}
+NETWORK_STEPS = {"fno": 120, "unet": 40}
 TITLES = {
     "known": "known terms alone",
     "formula": "splatop, formula",

@@ -13,11 +13,15 @@ from ..errors import SplatopError
 from ..stepper import Coefficients
 
 
-def check_stated(equation: Equation, domain: Domain) -> None:
-    """Refuse values with unknown names in them, and conditions that an equation cannot bear."""
+def check_stated(equation: Equation, domain: Domain, values: Iterable[str] = ()) -> None:
+    """Refuse values with unknown names in them, and conditions that an equation cannot bear.
+
+    Names are those of the equation's coefficients, and of other `values` that are given.
+    """
+    names = {*equation.coefficient_names, *values}
     for (side, name), condition in domain.conditions.items():
         for unknown in value_names(condition):
-            if unknown not in equation.coefficient_names:
+            if unknown not in names:
                 raise SplatopError(
                     f"expected numbers, coordinates along the side or coefficients of the equation "
                     f"in '{side}: {condition.text(name)}', got {unknown}: write its number"
@@ -40,12 +44,12 @@ def check_told(domain: Domain, unknown: Iterable[str]) -> None:
                 )
 
 
-def check_conditions(equation: Equation, domain: Domain) -> None:
+def check_conditions(equation: Equation, domain: Domain, values: Iterable[str] = ()) -> None:
     """Refuse what `check_stated` does, and a field that diffuses through an end without a condition
     there."""
     if domain.all_periodic:
         return
-    check_stated(equation, domain)
+    check_stated(equation, domain, values)
     for name, free, order, where in _ends(equation, domain):
         if order >= 2 and free:
             raise SplatopError(
@@ -93,7 +97,7 @@ def check_flow(equation: Equation, domain: Domain, coefficients: Coefficients) -
 
 def check_solvable(equation: Equation, domain: Domain, coefficients: Coefficients) -> None:
     """Refuse what the equation alone, without data, does not have one solution of."""
-    check_conditions(equation, domain)
+    check_conditions(equation, domain, coefficients)
     check_flow(equation, domain, coefficients)
     for name, _, order, where in _ends(equation, domain):
         if order > 2:
