@@ -13,17 +13,10 @@ from .equation import Equation
 from .expression import Expression, FieldDerivative
 from .grouping import group_terms
 from .limits import bounded_work
-from .parser import COMPLEX_FUNCTIONS, IM, RE, Parser, meaning
+from .parser import COMPLEX_FUNCTIONS, IM, RE, Parser
 from .questions import split
+from .statements import Statement, statements_of
 from .tokens import Source, Token
-
-Statement = tuple[Token, list[Token]]  # the field, and the tokens of its right-hand side
-
-_LEFT_HAND_SIDE = "expected a left-hand side dt(field) = ...: say which field the equation is for"
-_SECOND_ORDER = (
-    "expected an equation of first order in time: name the rate and write two, such as "
-    "dt(u) = v; dt(v) = c2*lap(u); for data without a rate, --fields u,v=dt(u) makes one"
-)
 
 
 @dataclass(frozen=True)
@@ -107,7 +100,7 @@ def _parsed(
 ) -> PartialEquation:
     if dims not in (1, 2, 3):
         raise SplatopError(f"expected an equation in 1, 2 or 3 dimensions, got {dims}")
-    statements = _statements(source)
+    statements = statements_of(source)
     names = tuple(left.text for left, _ in statements)
     allowed = None if coefficients is None else tuple(coefficients)
     held: frozenset[str] | None = None  # the complex fields, if data say which
@@ -294,38 +287,6 @@ def _real_sides(
                 )
             real[part] = one
     return real
-
-
-def _statements(source: Source) -> list[Statement]:
-    pieces: list[list[Token]] = [[]]
-    for token in source.tokens():
-        if token.text == ";" or token.kind == "end":
-            pieces[-1].append(Token("end", "", token.at))
-            pieces.append([])
-        else:
-            pieces[-1].append(token)
-    statements: list[Statement] = []
-    for piece in pieces[:-1]:
-        if len(piece) == 1 and statements:
-            continue  # a semicolon at the end
-        if [t.text for t in piece[:2]] != ["dt", "("] or [t.text for t in piece[3:5]] != [")", "="]:
-            twice = piece[0].text in ("d2t", "dtt") or [t.text for t in piece[:3]] == [
-                "dt",
-                "(",
-                "dt",
-            ]
-            raise source.error(_SECOND_ORDER if twice else _LEFT_HAND_SIDE, piece[0].at)
-        field = piece[2]
-        if field.kind != "name" or meaning(field.text):
-            raise source.error(
-                f"expected a field's name inside dt(...), got {field.text!r}, which is "
-                f"{meaning(field.text) or 'not a name'}",
-                field.at,
-            )
-        if field.text in (other.text for other, _ in statements):
-            raise source.error(f"expected one equation for {field.text}, got a second", field.at)
-        statements.append((field, piece[5:]))
-    return statements
 
 
 def _check_fields(
