@@ -34,6 +34,7 @@ from splatop.equation import (
     parse_partial_equation,
 )
 from splatop.equation.expansion import expand
+from splatop.equation.expression import Coefficient
 from splatop.grid import Grid
 from splatop.training.found_terms import learned_trial, rollout_error
 from unknown_problems import solve, waves
@@ -126,7 +127,14 @@ def case(name: str) -> Case:
 
 
 def products(sides: dict[str, Expression]) -> dict[str, set[Any]]:
-    return {f: {m for m, _ in plain_expression(s).monomials} for f, s in sides.items()}
+    """Of fields and their derivatives; coefficients with names of their own are numbers."""
+    return {
+        field: {
+            tuple(factor for factor in monomial if not isinstance(factor[0], Coefficient))
+            for monomial, _ in plain_expression(side).monomials
+        }
+        for field, side in sides.items()
+    }
 
 
 def formula(one: Case) -> dict[str, Any]:

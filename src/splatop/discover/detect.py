@@ -112,7 +112,7 @@ def _joined(
     data do not determine it."""
     own = task.mapped(joint)
     every = tuple(range(len(joint)))
-    c, left = own.normal(weights).solve(every)
+    c, left = own.normal(weights, lenient=True).solve(every)
     if not np.isfinite(left):
         return None
     error = math.sqrt(max(own.covariance(every, c, weights)[-1, -1], 0.0))

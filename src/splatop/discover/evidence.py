@@ -27,7 +27,8 @@ _SURE_SHARE = 0.5
 class Choice:
     """The terms of a group: candidates, their coefficients with covariance, and the evidence.
 
-    `left` is the share of the change, in amplitude, that they leave beside noise, `without` the
+    `left` is the share of the change, in amplitude, that they leave beside noise (without any
+    candidates of all the change, else of what known terms leave), `without` the
     same for each term if it is taken away. `support` is the share of replicates of the data's
     blocks that choose the term, `drift` by what share its coefficient differs between halves of
     the data, beyond its errors. `alternatives` are other sets that the data cannot exclude.
@@ -166,6 +167,8 @@ def _evidence(
 
     def share(which: list[int]) -> float:
         """Of the change, in amplitude, unweighted: what people see."""
+        if not every:  # the known terms alone
+            return float(np.sqrt(max(float(np.sum(own.left((), c))) - unsure, 0.0) / own.change))
         some = own.narrowed(which) if which else own
         values = some.normal(chosen.weights).solve(range(len(which)))[0] if which else np.zeros(0)
         left = np.sum(some.left(tuple(range(len(which))), values))

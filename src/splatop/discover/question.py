@@ -83,18 +83,19 @@ class Question:
     def task(self, group: FieldGroup, moments: Moments) -> Task:
         basis, rows = self.basis
         p, channels = len(basis), len(self.fields)
-        weights, targets = [], []
+        weights, targets, rates = [], [], []
         for field in group.fields:
             own = np.zeros((len(group.candidates), p + 2 * channels))
             for row, sides in zip(own, rows[group], strict=True):
                 for place, weight in sides.get(field, {}).items():
                     row[place] = weight
-            target = np.zeros(p + 2 * channels)
+            columns = np.eye(p + 2 * channels)
             channel = self.fields.index(field)
-            target[p + channel], target[p + channels + channel] = 1.0, -1.0
+            rate, known = columns[p + channel], columns[p + channels + channel]
             weights.append(own)
-            targets.append(target)
-        return Task.of(moments, weights, targets, group.forced)
+            targets.append(rate - known)
+            rates.append(rate)
+        return Task.of(moments, weights, targets, rates, group.forced)
 
 
 def ask(

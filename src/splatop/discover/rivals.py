@@ -24,7 +24,7 @@ def alternatives(
     """Other sets of at most as many terms whose criterion is close to the best, without those that
     hold all terms found (`matrix`) and more."""
     found_in = set(np.flatnonzero(matrix.any(axis=0)))
-    normal = task.normal(chosen.weights)
+    normal = task.normal(chosen.weights, lenient=True)
     own = list(chosen.chosen)
     best = chosen.criterion(normal.solve(own)[1], len(own))
     found: dict[tuple[int, ...], float] = {}

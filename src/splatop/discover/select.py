@@ -24,7 +24,8 @@ class Task:
 
     `gram` `(B, K, n, n)`, `moment` `(B, K, n)` and `energy` `(B, K)`, those of noise without the
     first axis, `rows` `(B, K)`. Shells of several fields follow one another. `fast` `(K,)` is the
-    share of each shell in which the bells' integrals in time are wrong.
+    share of each shell in which the bells' integrals in time are wrong. `change` is the energy of
+    all of the change, that of the known terms with it.
     """
 
     gram: np.ndarray
@@ -36,6 +37,7 @@ class Task:
     rows: np.ndarray
     forced: tuple[int, ...] = ()
     fast: np.ndarray | float = 0.0
+    change: float = 0.0
 
     @classmethod
     def of(
@@ -43,10 +45,11 @@ class Task:
         moments: Moments,
         weights: list[np.ndarray],
         targets: list[np.ndarray],
+        rates: list[np.ndarray],
         forced: tuple[int, ...] = (),
     ) -> "Task":
         """`weights` `(n, q)` are the candidates in each field's equation, in terms of the columns
-        of the moments; `targets` `(q,)` what they add up to."""
+        of the moments; `targets` `(q,)` what they add up to, `rates` `(q,)` the whole change."""
         gram, moment, energy, rows = [], [], [], []
         noisy: list[list[np.ndarray]] = [[], [], []]
         for own, target in zip(weights, targets, strict=True):
@@ -70,6 +73,12 @@ class Task:
             rows=np.concatenate(rows, axis=1),
             forced=forced,
             fast=np.tile(moments.fast, len(targets)),
+            change=float(
+                sum(
+                    np.einsum("q,bkqr,r->", rate, moments.gram, rate, optimize=True)
+                    for rate in rates
+                )
+            ),
         )
 
     def narrowed(self, chosen: list[int]) -> "Task":
@@ -141,16 +150,16 @@ class Task:
         energy = energy - self.noise_energy
         return energy - 2 * moment @ c + np.einsum("i,kij,j->k", c, gram, c)
 
-    def normal(self, weights: np.ndarray) -> Normal:
-        """The normal equations with these weights of the shells."""
+    def normal(self, weights: np.ndarray, *, lenient: bool = False) -> Normal:
+        """The normal equations with these weights of the shells; `lenient` about what noise may be
+        taken out twice in clean data, where it is rounding, whose size is known roughly."""
         whole_gram, moment, energy = self.totals
         raw = np.tensordot(weights, whole_gram, 1)
         gram = raw - np.tensordot(weights, self.noise_gram, 1)
         moment = weights @ (moment - self.noise_moment)
         energy = float(weights @ (energy - self.noise_energy))
         n = float(self.rows.sum())
-        # Rounding is noise whose size is known roughly.
-        slack = n if self.clean else DEVIATIONS * np.sqrt(2 * n)
+        slack = n if lenient and self.clean else DEVIATIONS * np.sqrt(2 * n)
         return Normal(gram, moment, energy, raw, slack, self.forced)
 
     def covariance(self, chosen: tuple[int, ...], c: np.ndarray, weights: np.ndarray) -> np.ndarray:
@@ -216,11 +225,11 @@ def select(task: Task) -> Selection:
             continue
         error, left = _error(task, fewer, found.weights)
         if np.sum(left) <= uncertain(error, rows):
-            if _leaves_nothing(task, left):
-                return _chosen(task, found, fewer, rows / (error + np.maximum(left, 0.0)))
             other = _settled(task, error + np.maximum(left, 0.0))
             if other.chosen == fewer:
                 return other
+            if _leaves_nothing(task, left):
+                return _chosen(task, found, fewer, rows / (error + np.maximum(left, 0.0)))
     return found
 
 

@@ -45,8 +45,7 @@ def judge(
     time would have taken, if that was more than the budget."""
     doubts: list[str] = []
     for group, choice in zip(question.groups, choices, strict=True):
-        clean = held.spectrum.relative_noise < NOISY
-        doubts += _about(", ".join(group.fields), choice, clean)
+        doubts += _about(", ".join(group.fields), choice, held.spectrum.relative_noise)
     alternatives = tuple(
         " + ".join(f"c*{candidate}" for candidate in other)
         for choice in choices
@@ -77,13 +76,14 @@ def judge(
     return Trust(not doubts, warnings, alternatives, bool(use))
 
 
-def _about(fields: str, choice: Choice, clean: bool) -> list[str]:
+def _about(fields: str, choice: Choice, noise: float) -> list[str]:
     # Clean data of which the terms leave nothing need each that makes a part of the change, however
     # few of the selections hold the times at which it does.
-    exact = clean and choice.left <= NEGLIGIBLE
+    exact = noise < NOISY and choice.left <= NEGLIGIBLE
     found = []
     if not choice.candidates:
-        return [f"no candidate explains the change of {fields}"]
+        nothing_missing = choice.left <= max(noise, NEGLIGIBLE)
+        return [] if nothing_missing else [f"no candidate explains the change of {fields}"]
     if choice.left > ADEQUATE:
         found.append(
             f"the terms found leave {100 * choice.left:.2g} % of the change of {fields} "
