@@ -4,8 +4,8 @@
     python tools/data_efficiency.py --tables   # the figure and the table in docs/unknown.md
 
 2D advection with Allen-Cahn's reaction at 64², 51 frames a trajectory. splatop knows the advection and the diffusion
-and has `?` for the rest: found as a formula, and learned as a term. FNO and U-Net know no equation and train at
-least as long as the learned term takes, by `splatop train --model KIND` with the default preset. Errors are the mean
+and has `?` for the rest: found as a formula, and learned as a term. FNO and U-Net know no equation and train briefly:
+few steps, by `splatop train --model KIND` with the default preset. Errors are the mean
 relative L2 errors of rollouts of four test trajectories over their 50 steps.
 """
 
@@ -39,7 +39,7 @@ BEGIN, END = "<!-- efficiency:begin -->", "<!-- efficiency:end -->"
 NAME, TERM = "advection_allen_cahn2d", "reaction"
 COUNTS = (1, 2, 4, 8, 16, 64)
 LOST = 10.0
-# Optimiser steps that take at least as long as the learned term.
+# Optimiser steps, few: the seconds of each stand in the table.
 NETWORK_STEPS = {"fno": 120, "unet": 40}
 TITLES = {
     "known": "known terms alone",
