@@ -292,3 +292,74 @@ def test_large_arrays_of_an_archive_stay_on_disk(tmp_path):
         with open_trajectories(tmp_path / name, **how) as data:
             assert isinstance(data._arrays[0], np.memmap) == mapped
             assert np.array_equal(data.window(1, 3, 2)[:, 0], u[1, 3:5])
+
+
+def test_dedalus_names_its_axes_by_scales(tmp_path):
+    z = 0.5 - 0.5 * np.cos(np.pi * (np.arange(16) + 0.5) / 16)
+    x, t = np.arange(12) / 3, 0.25 * np.arange(5)
+    wave = np.cos(np.pi * x / 2 - t[:, None])[:, :, None] * np.sin(np.pi * z)
+    path = tmp_path / "snapshots_s1.h5"
+    with h5py.File(path, "w") as file:
+        for name, values in {
+            "x_hash_1": x,
+            "z_hash_1": z,
+            "sim_time": t,
+            "iteration": 7 * t,
+        }.items():
+            file[f"scales/{name}"] = values
+            file[f"scales/{name}"].make_scale(name)
+        for name, values in {"b": wave, "u": np.stack([wave, 2 * wave], axis=1)}.items():
+            held = file.create_dataset(f"tasks/{name}", data=values)
+            axes = {0: ("t", "iteration", "sim_time")}
+            axes |= {held.ndim - 2: ("x", "x_hash_1"), held.ndim - 1: ("z", "z_hash_1")}
+            for axis, (label, *scales) in axes.items():
+                held.dims[axis].label = label
+                for scale in scales:
+                    held.dims[axis].attach_scale(file[f"scales/{scale}"])
+    with open_trajectories(path, resample=True, boundary="x: periodic; y: free") as data:
+        assert data.fields == ("b", "u_x", "u_y")
+        assert (data.dt, data.domain.lengths) == (0.25, (4.0, 1.0))
+        assert data.attributes["names"] == "z of the file is y"
+        frame = data.window(0, 2, 1)[0]
+    np.testing.assert_allclose(frame[2], 2 * frame[0], atol=1e-6)
+    np.testing.assert_allclose(frame[0][:, 8], np.cos(np.pi * x / 2 - 0.5), atol=0.02)
+
+
+def test_latitude_and_depth_are_no_periods(tmp_path):
+    lat, lon = np.arange(-88.0, 89.0, 8.0), np.arange(0.0, 360.0, 15.0)
+    u = np.cos(np.deg2rad(lat))[:, None] ** 2 + 0.1 * np.sin(np.deg2rad(lon))
+    u = u * np.linspace(1, 2, T)[:, None, None]
+    for name, why in (("lat", "latitude"), ("depth", "height or depth")):
+        path = tmp_path / f"{name}.nc"
+        coords = {"time": np.arange(T), name: lat, "lon": lon}
+        xr.Dataset({"u": (("time", name, "lon"), u)}, coords).to_netcdf(path)
+        with pytest.raises(SplatopError, match=rf"y \({name}\) is a {why}, which has two ends"):
+            open_trajectories(path, axes="tyx")
+        with open_trajectories(path, axes="tyx", periodic=True) as data:
+            assert all(data.domain.periodic)
+
+
+def test_staggered_and_curved_grids_are_refused(tmp_path):
+    half, whole = np.arange(8) + 0.5, np.arange(8.0)
+    values = np.random.default_rng(0).normal(size=(T, 8, 8))
+    coords = {"time": np.arange(T), "YC": half, "XC": half, "XG": whole}
+    fields = {"eta": (("time", "YC", "XC"), values), "u": (("time", "YC", "XG"), values)}
+    xr.Dataset(fields, coords).to_netcdf(tmp_path / "a.nc")
+    with pytest.raises(SplatopError, match=r"XC from 0\.5 and u along XG from 0, a staggered grid"):
+        open_trajectories(tmp_path / "a.nc", axes="tyx")
+    with open_trajectories(tmp_path / "a.nc", axes="tyx", fields=["u"], periodic=True) as data:
+        assert data.grid.origin == (0.0, 0.5)
+    lines = {"lon_rho": (("e", "x"), half + half[:, None]), "ocean_time": np.arange(T)}
+    held = {"zeta": (("ocean_time", "e", "x"), values), "w": (("ocean_time", "s"), values[0, :T])}
+    xr.Dataset(held, lines).to_netcdf(tmp_path / "b.nc")
+    with pytest.raises(SplatopError, match=r"got zeta \(ocean_time, e, x\).*--axes tyx"):
+        open_trajectories(tmp_path / "b.nc", fields=["zeta"])
+    with pytest.raises(SplatopError, match=r"lon_rho \(e, x\), the places of a curved grid"):
+        open_trajectories(tmp_path / "b.nc", fields=["zeta"], axes="tyx")
+
+
+def test_axes_named_in_another_order_than_the_coordinates_have(tmp_path):
+    path = tmp_path / "ns.npz"
+    np.savez(path, u=np.zeros((3, 8, 8, 5)), t=np.arange(5.0))
+    with pytest.raises(SplatopError, match=r"expected 8 values of t.*got 5.*another order"):
+        open_trajectories(path, axes="btxy", lengths=1.0)

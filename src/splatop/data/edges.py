@@ -202,7 +202,9 @@ def _from_flags(data: Trajectories, told: Told) -> _Edges:
     torn = {
         axis: None
         if AXES[axis] in dropped
-        else _two_ends(data, axis, seam, told) or open_seam(seam, AXES[axis])
+        else stated.ended.get(AXES[axis])
+        or _two_ends(data, axis, seam, told)
+        or open_seam(seam, AXES[axis])
         for axis, seam in seams.items()
     }
     looks = told.periodic is not False

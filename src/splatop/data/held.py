@@ -141,7 +141,7 @@ def is_labelled(data: Any) -> bool:
 
 def state_time(u: Any) -> float | None:
     """The time of one state in xarray, if it says one that is a number."""
-    from .labelled import LETTERS
+    from .dimensions import LETTERS
 
     name = next((n for n in u.coords if LETTERS.get(str(n).lower()) == "t"), None)
     if name is None or u[name].size != 1 or u[name].dtype.kind not in "fiu":
@@ -153,7 +153,7 @@ def clock_unit(data: Any, dt: float) -> np.timedelta64 | None:
     """How long one unit of `dt` is, if the times of xarray data are a clock's."""
     if not is_labelled(data):
         return None
-    from .labelled import LETTERS
+    from .dimensions import LETTERS
 
     name = next((n for n in data.coords if LETTERS.get(str(n).lower()) == "t"), None)
     if name is None or data[name].dtype.kind not in "mM" or data[name].size < 2:
@@ -221,7 +221,8 @@ def _from_labelled(
     # xarray brings pandas, a second of import that arrays do without.
     import xarray as xr
 
-    from .labelled import LETTERS, LabelledTrajectories
+    from .dimensions import LETTERS
+    from .labelled import LabelledTrajectories
 
     if isinstance(data, xr.DataArray):
         stacked = any(LETTERS.get(str(dim).lower()) == "c" for dim in data.dims)
@@ -239,7 +240,7 @@ def _from_labelled(
 
 def _unlabelled(data: Any, names: Sequence[str]) -> Sequence[str] | None:
     """Names for channels that have no labels of their own."""
-    from .labelled import LETTERS
+    from .dimensions import LETTERS
 
     channel = next(dim for dim in data.dims if LETTERS.get(str(dim).lower()) == "c")
     labelled = channel in data.coords and data.coords[channel].dtype.kind in "UOST"

@@ -24,26 +24,10 @@ from .axes import (
     parse_axes,
     to_standard,
 )
+from .dimensions import LETTERS, check_straight, ended, proposal
 from .stated import Stated
 from .times import frame_times
 from .trajectories import Constant, Trajectories, checked_metadata
-
-# Names that leave no doubt. Others are named by the user, with `axes`.
-LETTERS = {
-    **dict.fromkeys(("b", "batch", "trajectory", "sample", "member", "ensemble"), "b"),
-    **dict.fromkeys(("t", "time"), "t"),
-    **dict.fromkeys(("c", "channel", "component"), "c"),
-    **{letter: letter for letter in SPATIAL},
-}
-# Names that say what a dimension is, but on a sphere: the user has to say that it is flat.
-_LIKE = {
-    **dict.fromkeys(("lon", "longitude", "xc", "i", "west_east", "xlon"), "x"),
-    **dict.fromkeys(("lat", "latitude", "yc", "j", "south_north", "ylat"), "y"),
-    **dict.fromkeys(("level", "lev", "depth", "height", "altitude", "pressure_level"), "z"),
-    **dict.fromkeys(("valid_time", "date", "datetime", "step", "frame", "month", "day"), "t"),
-    **dict.fromkeys(("number", "realization", "run", "simulation", "case"), "b"),
-}
-
 
 _LISTED = 8  # variables in a message
 
@@ -83,7 +67,7 @@ class LabelledTrajectories(Trajectories):
         source: str,
     ):
         self._data = data
-        states = _states(data, axes, source)
+        states = _states(data, axes, fields, source)
         channels = _channels(states, fields, source)
         self.fields = tuple(channels)
         self._variables = list({id(held): held for held, _ in channels.values()}.values())
@@ -103,6 +87,7 @@ class LabelledTrajectories(Trajectories):
             source,
         )
         spatial = [letter for letter in SPATIAL if letter in first.axes]
+        _check_places(self._variables, spatial, source)
         points = tuple(first.shape[letter] for letter in spatial)
         self.trajectories, self.frames = first.shape.get("b", 1), first.shape["t"]
         given = as_lengths(lengths, len(spatial))
@@ -127,6 +112,7 @@ class LabelledTrajectories(Trajectories):
         self.stated = Stated(
             text=None if stated is None else str(stated),
             others=tuple(name for name in states if name not in self.fields),
+            ended={k: why for k in self.coordinates if (why := ended(first.dimension(k), k))},
         )
         self.static = _static(data, first)
         self.attributes = {"source": source, "format": "xarray"}
@@ -164,7 +150,26 @@ def open_labelled(path: Path) -> xr.Dataset:
         ) from error
 
 
-def _states(data: xr.Dataset, axes: str | None, source: str) -> dict[str, _Variable]:
+def _check_places(variables: Sequence[_Variable], spatial: Sequence[str], source: str) -> None:
+    """Refuse fields that lie on different points, as those of staggered grids do."""
+    first = variables[0]
+    for other in variables[1:]:
+        for letter in spatial:
+            ours, theirs = first.coordinate(letter), other.coordinate(letter)
+            if ours is None or theirs is None or ours.shape != theirs.shape:
+                continue
+            if not np.allclose(ours.values, theirs.values, rtol=1e-5):
+                raise SplatopError(
+                    f"{source}: expected fields at the same points, got {first.data.name} along "
+                    f"{ours.name} from {ours.values[0]:g} and {other.data.name} along "
+                    f"{theirs.name} from {theirs.values[0]:g}, a staggered grid: interpolate them "
+                    f"to the same points first, or read one of them (--fields {first.data.name})"
+                )
+
+
+def _states(
+    data: xr.Dataset, axes: str | None, fields: Sequence[str] | None, source: str
+) -> dict[str, _Variable]:
     found = {}
     for name, stored in data.data_vars.items():
         known = {dim: LETTERS.get(str(dim).lower(), "?") for dim in stored.dims}
@@ -179,30 +184,17 @@ def _states(data: xr.Dataset, axes: str | None, source: str) -> dict[str, _Varia
             order = parse_axes("".join(letters), variable.ndim, source=source)
             found[str(name)] = _Variable(variable, order)
     if not found:
+        asked = {name: data[name] for name in fields or () if name in data.data_vars}
+        if asked:
+            data = data[list(asked)]
         held = dict(list(data.data_vars.items())[:_LISTED])
         listed = ", ".join(f"{name} ({', '.join(map(str, v.dims))})" for name, v in held.items())
         raise SplatopError(
             f"{source}: expected variables over the dimensions time and x (and trajectory, "
             f"channel, y, z), got {listed or 'none'}: rename them, or give their order "
-            f"({_proposal(data)})"
+            f"({proposal(data)})"
         )
     return found
-
-
-def _proposal(data: xr.Dataset) -> str:
-    """The axes to give, where names tell what the dimensions are."""
-    names = {**LETTERS, **_LIKE}
-    for variable in data.data_vars.values():
-        dims = [str(dim).lower() for dim in variable.dims if variable.sizes[dim] > 1]
-        letters = "".join(names.get(dim, "?") for dim in dims)
-        if "?" in letters or len(set(letters)) < len(letters) or not {"t", "x"} <= set(letters):
-            continue
-        if "z" in letters and "y" not in letters:
-            letters = letters.replace("z", "y")
-        round_earth = any(dim.startswith("lat") for dim in dims)
-        flat = ", with degrees as lengths on a plane: far from the poles and in small parts only"
-        return f"--axes {letters}{flat if round_earth else ''}"
-    return "--axes btxy"
 
 
 def _channels(
@@ -270,6 +262,8 @@ def _along(variable: _Variable, letter: str, what: str, source: str) -> np.ndarr
     """The coordinates along an axis, as numbers."""
     name = variable.dimension(letter)
     along = variable.coordinate(letter)
+    if along is None and letter in SPATIAL:
+        check_straight(variable.data, letter, name, source)
     along = need(along, f"coordinates along '{name}'", f"give {what}", source)
     values = along.values
     if letter == "t" and values.dtype.kind in "mM":  # clock times are in seconds

@@ -10,7 +10,7 @@ import xarray as xr
 from ..errors import SplatopError, unknown_name
 from .axes import SPATIAL, check_real, first_coordinate, uniform_spacing
 from .complex_fields import whole_names
-from .labelled import LETTERS
+from .dimensions import LETTERS
 
 Labelled = xr.Dataset | xr.DataArray
 

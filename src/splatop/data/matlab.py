@@ -16,9 +16,10 @@ from ..errors import SplatopError
 from .axes import SPATIAL
 from .hdf5 import SIGNATURE, datasets, error_line, open_hdf5, text
 from .labelled import LabelledTrajectories
+from .named_coordinates import letter_of, values_of
 from .scattered import PLACES
 from .stored import Stored
-from .variables import Variables, letter_of, open_variables, values_of
+from .variables import Variables, open_variables
 
 _NUMERIC = (
     "double",

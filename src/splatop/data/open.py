@@ -19,6 +19,7 @@ from .mesh_series import SERIES, SINGLE, one_mesh, open_series
 from .names import Renamed, names_asked
 from .pdebench import FlatTrajectories, GroupedTrajectories, is_flat, is_grouped
 from .rates import WithRates, rates_asked
+from .scales import Named, named_axes
 from .scattered import from_arrays, from_dataset
 from .tables import TABLES, open_matrix, open_table
 from .times import steady, told_times
@@ -231,7 +232,8 @@ def _npz(path: Path, axes: str | None, asked: dict[str, Any]) -> Trajectories:
         found = from_arrays(arrays, **asked, source=path.name, kind="npz")
         if found is not None:
             return found
-    from .variables import Variables, letter_of, open_variables  # with xarray, as above
+    from .named_coordinates import letter_of
+    from .variables import Variables, open_variables  # with xarray, as above
 
     if any(letter_of(name) is not None and array.size > 1 for name, array in arrays.items()):
         opened = open_variables(Variables(arrays, {}, path.name), axes=axes, **asked)
@@ -242,7 +244,7 @@ def _npz(path: Path, axes: str | None, asked: dict[str, Any]) -> Trajectories:
 
 def _named_of_many(file: h5py.File, axes: str | None, fields: Sequence[str] | None) -> bool:
     """Whether fields and axes were given, and no dataset is named as a coordinate."""
-    from .variables import letter_of  # with xarray, as above
+    from .named_coordinates import letter_of  # with xarray, as above
 
     given = axes is not None and fields is not None and all(name in file for name in fields)
     return given and not any(letter_of(name) for name in all_datasets(file))
@@ -254,19 +256,24 @@ def _named_datasets(
     from .stored import Stored  # with xarray, as above
     from .variables import Variables, open_variables
 
-    arrays = {
-        name: Stored(item, transposed=False)
+    found = {
+        name: item
         for name, item in all_datasets(file).items()
         if item.size and (item.dtype.names or np.issubdtype(item.dtype, np.number))
     }
+    named = named_axes(found) if axes is None else Named({}, {})
+    found = named.arrays or found
+    arrays = {name: Stored(item, transposed=False) for name, item in found.items()}
     if not arrays:
         raise SplatopError(
             f"{path.name}: expected datasets of numbers, got an HDF5 file with "
             f"{', '.join(file) or 'nothing'}"
         )
-    variables = Variables(arrays, {}, path.name)
+    variables = Variables(arrays, {}, path.name, letters=named.letters)
     opened = open_variables(variables, axes=axes, close=file.close, **asked)
     opened.attributes["format"] = "hdf5"
+    if named.renamed:
+        opened.attributes["names"] = named.renamed
     return opened
 
 

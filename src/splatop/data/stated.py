@@ -14,8 +14,8 @@ class Stated:
 
     `domain` and `layout` are of our own files, exact. `text` may name `others`, fields that the
     file has but that are not read. `flags` are by end: "periodic", "wall" or "open"; `values` are
-    those that walls state, by end and field; `problem` is what nobody but the user can settle. `by`
-    names who says it, for messages.
+    those that walls state, by end and field; `ended` are axes that are no period, with the reason.
+    `problem` is what nobody but the user can settle. `by` names who says it, for messages.
     """
 
     by: str = "the file"
@@ -25,6 +25,7 @@ class Stated:
     others: tuple[str, ...] = ()
     flags: Mapping[str, str] = field(default_factory=dict)
     values: Mapping[tuple[str, str], float] = field(default_factory=dict)
+    ended: Mapping[str, str] = field(default_factory=dict)
     problem: str | None = None
 
     @property

@@ -6,7 +6,7 @@ these, where that leaves no doubt.
 
 import itertools
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
@@ -17,16 +17,8 @@ from ..errors import SplatopError, unknown_name
 from .axes import SPATIAL, common_shape, parse_axes
 from .folded import how_to_unfold
 from .labelled import LabelledTrajectories
+from .named_coordinates import Coordinates, coordinates_among, sides_of, values_of
 from .stored import Stored
-
-# Names of coordinates, without regard to case: x, xx, xs, x_star, x_points, x-coordinate, ...
-_ENDINGS = ("grid", "points", "coord", "coords", "coordinate", "coordinates", "values", "span")
-COORDINATES = {
-    **{f"{axis}{more}": axis for axis in "txyz" for more in ("", axis, "s", "_star")},
-    **{f"{axis}{by}{end}": axis for axis in "txyz" for by in ("", "_", "-") for end in _ENDINGS},
-    **dict.fromkeys(("time", "times"), "t"),
-}
-
 
 _FEW = 4  # channels at the end of an axis order
 
@@ -39,6 +31,7 @@ class Variables:
     others: Mapping[str, str]
     source: str
     kind: str = "MATLAB"
+    letters: Mapping[str, str] = field(default_factory=dict)  # axes that the file names itself
 
     def one(self, name: str) -> Any:
         if name in self.others:
@@ -70,19 +63,37 @@ def open_variables(
     data.set_close(close)
     if dt is None and "t" not in data.coords:
         dt = _stored_step(variables)
+        if dt is None:
+            _check_lengths(variables, data, fields or (), "t", "--dt")
+    if asked.get("lengths") is None:
+        for letter in SPATIAL:
+            _check_lengths(variables, data, fields or (), letter, "--lengths")
     return LabelledTrajectories(data, fields=fields, dt=dt, **asked, source=variables.source)
+
+
+def _check_lengths(
+    variables: Variables, data: xr.Dataset, fields: Sequence[str], letter: str, option: str
+) -> None:
+    """Refuse an axis with coordinates of its name in the file, but of another length."""
+    held = coordinates_among(variables.arrays, fields).values.get(letter, ())
+    if held and letter in data.sizes and letter not in data.coords:
+        raise SplatopError(
+            f"{variables.source}: expected {data.sizes[letter]} values of {letter}, as many as the "
+            f"axis named so has points, got {' or '.join(str(len(one)) for one in held)}: name the "
+            f"axes in another order (--axes), or give {option}"
+        )
 
 
 def labelled(variables: Variables, axes: str | None, fields: Sequence[str] | None) -> xr.Dataset:
     """The variables with their axes named and their coordinates beside them."""
     for name in fields or ():
         variables.one(name)
-    along = _coordinates(variables, fields or ())
+    along = coordinates_among(variables.arrays, fields or ())
     arrays = variables.arrays
     inputs = [
         name
         for name, array in arrays.items()
-        if (name in fields if fields else name not in along.names) and len(_sides(array)) > 1
+        if (name in fields if fields else name not in along.names) and len(sides_of(array)) > 1
     ]
     if not inputs:
         raise SplatopError(
@@ -121,13 +132,13 @@ def labelled(variables: Variables, axes: str | None, fields: Sequence[str] | Non
     found_ones |= {
         name: xr.Variable((), values_of(array).reshape(()))
         for name, array in arrays.items()
-        if not _sides(array) and name != "dt"
+        if not sides_of(array) and name != "dt"
     }
     if "b" in size and list(size.values()).count(size["b"]) == 1:  # one number for each trajectory
         found_ones |= {
             name: xr.Variable("b", values_of(array).reshape(-1))
             for name, array in arrays.items()
-            if _sides(array) == (size["b"],) and name not in {"dt", *along.names, *held}
+            if sides_of(array) == (size["b"],) and name not in {"dt", *along.names, *held}
         }
     coords = {
         letter: xr.Variable(letter, values)
@@ -156,77 +167,20 @@ def _constant_ones(
 # --- axes --------------------------------------------------------------------------------------
 
 
-@dataclass(frozen=True)
-class _Coordinates:
-    """Evenly or unevenly spaced values by letter: x, y, z, t; a letter may have several."""
-
-    values: Mapping[str, tuple[np.ndarray, ...]]
-    names: frozenset[str]
-    meshes: Mapping[str, tuple[tuple[int, ...], int]]  # shape of a mesh, the axis it varies along
-
-    def of_length(self, letter: str, count: int) -> np.ndarray | None:
-        return next((v for v in self.values.get(letter, ()) if len(v) == count), None)
-
-    def letters(self, count: int) -> list[str]:
-        return [letter for letter in self.values if self.of_length(letter, count) is not None]
-
-    def listed(self) -> str:
-        found = [f"{letter} {len(v)}" for letter, held in self.values.items() for v in held]
-        return ", ".join(found) or "none"
-
-
-def _coordinates(variables: Variables, fields: Sequence[str]) -> _Coordinates:
-    found: dict[str, tuple[np.ndarray, ...]] = {}
-    names, meshes = set(), {}
-    for name, array in variables.arrays.items():
-        letter = letter_of(name)
-        if letter is None or name in fields or not _sides(array):
-            continue
-        values, axis = _line(array)
-        if values is not None:
-            if axis is not None:
-                meshes[letter] = (_sides(array), axis)
-            found[letter] = (*found.get(letter, ()), values)
-            names.add(name)
-    return _Coordinates(found, frozenset(names), meshes)
-
-
-def letter_of(name: str) -> str | None:
-    return COORDINATES.get(name.lower())
-
-
-def _line(array: Any) -> tuple[np.ndarray | None, int | None]:
-    """Coordinates as one line: a vector, or a mesh that varies along one axis only, and which."""
-    if len(_sides(array)) > 3:
-        return None, None
-    values = values_of(array)
-    if np.iscomplexobj(values):
-        if np.imag(values).any():
-            return None, None
-        values = np.real(values)
-    values = np.squeeze(values)
-    if values.ndim == 1:
-        return values, None
-    for axis in range(values.ndim):
-        line = values[tuple(slice(None) if a == axis else 0 for a in range(values.ndim))]
-        mesh = line.reshape([-1 if a == axis else 1 for a in range(values.ndim)])
-        if (values == mesh).all() and line[0] != line[-1]:
-            return line, axis
-    return None, None
-
-
 def _axes_of(
-    name: str, array: Any, along: _Coordinates, axes: str | None, variables: Variables
+    name: str, array: Any, along: Coordinates, axes: str | None, variables: Variables
 ) -> str | None:
     """The letters that were given, or the only ones that the lengths allow; else None."""
     if axes is not None:
-        fits = len(axes) in (len(array.shape), len(_sides(array)))
+        fits = len(axes) in (len(array.shape), len(sides_of(array)))
         return parse_axes(axes, len(axes), source=variables.source) if fits else None
-    possible = _possible(_sides(array), along)
+    if name in variables.letters:
+        return variables.letters[name]
+    possible = _possible(sides_of(array), along)
     return possible[0] if len(possible) == 1 else None
 
 
-def _possible(sides: tuple[int, ...], along: _Coordinates) -> list[str]:
+def _possible(sides: tuple[int, ...], along: Coordinates) -> list[str]:
     """Every reading of the axes by the lengths of coordinates."""
     choices = [along.letters(count) or ["?"] for count in sides]
     found = []
@@ -253,12 +207,12 @@ def _possible(sides: tuple[int, ...], along: _Coordinates) -> list[str]:
 
 
 def _unclear(
-    names: Sequence[str], along: _Coordinates, axes: str | None, variables: Variables
+    names: Sequence[str], along: Coordinates, axes: str | None, variables: Variables
 ) -> SplatopError:
     """What to give where lengths do not tell the axes."""
     source, arrays = variables.source, variables.arrays
-    name = max(names, key=lambda one: (np.prod(_sides(arrays[one])), one.startswith("u")))
-    sides = _sides(arrays[name])
+    name = max(names, key=lambda one: (np.prod(sides_of(arrays[one])), one.startswith("u")))
+    sides = sides_of(arrays[name])
     if axes is not None:
         return SplatopError(
             f"{source}: expected a variable with the {len(axes)} axes '{axes}', got "
@@ -278,7 +232,7 @@ def _unclear(
     missing += "" if "t" in along.values else " --dt 0.1"
     found = variables.listed(names)
     if "t" not in along.values:
-        unfold = how_to_unfold({one: _sides(arrays[one]) for one in names}, _scalars(arrays))
+        unfold = how_to_unfold({one: sides_of(arrays[one]) for one in names}, _scalars(arrays))
         return SplatopError(
             f"{source}: expected a time axis, got {found} with the coordinates {along.listed()}: "
             + (unfold or f"if an axis of {name} is time, say which, as in{missing}; pairs of ")
@@ -291,7 +245,7 @@ def _unclear(
     )
 
 
-def _example(sides: tuple[int, ...], along: _Coordinates) -> str:
+def _example(sides: tuple[int, ...], along: Coordinates) -> str:
     """Letters that may be meant: those that lengths tell, time last, the rest in order."""
     letters = ["?"] * len(sides)
     for axis, count in enumerate(sides):
@@ -311,16 +265,11 @@ def _example(sides: tuple[int, ...], along: _Coordinates) -> str:
     return "".join(letters).replace("?", "c")
 
 
-# --- values ------------------------------------------------------------------------------------
-
-
-def _sides(array: Any) -> tuple[int, ...]:
-    """The shape without the axes of one that MATLAB adds."""
-    return tuple(int(n) for n in array.shape if n != 1)
+# --- values --------------------------------------------------------------------------------------
 
 
 def _shape(array: Any, letters: str) -> tuple[int, ...]:
-    return tuple(array.shape) if len(array.shape) == len(letters) else _sides(array)
+    return tuple(array.shape) if len(array.shape) == len(letters) else sides_of(array)
 
 
 def _variable(array: Any, letters: str) -> xr.Variable:
@@ -331,18 +280,11 @@ def _variable(array: Any, letters: str) -> xr.Variable:
     return xr.Variable(dims, lazy).isel({dim: 0 for dim in dims if dim.startswith("one")})
 
 
-def values_of(array: Any) -> np.ndarray:
-    """A variable in memory."""
-    if isinstance(array, Stored):
-        return array.part((slice(None),) * len(array.shape))
-    return np.asarray(array)
-
-
 def _scalars(arrays: Mapping[str, Any]) -> dict[str, float]:
-    return {k: float(np.real(values_of(a)).item()) for k, a in arrays.items() if not _sides(a)}
+    return {k: float(np.real(values_of(a)).item()) for k, a in arrays.items() if not sides_of(a)}
 
 
 def _stored_step(variables: Variables) -> float | None:
     """A time step that the file holds as a number."""
     held = variables.arrays.get("dt")
-    return None if held is None or _sides(held) else float(np.real(values_of(held)).reshape(()))
+    return None if held is None or sides_of(held) else float(np.real(values_of(held)).reshape(()))
