@@ -43,7 +43,7 @@ def test_truncated_file(well):
 
 def test_not_a_data_file(tmp_path):
     (tmp_path / "a.h5").write_text("hello, world")
-    with pytest.raises(SplatopError, match=r"is none of them \(it begins with b'hello, w'\)"):
+    with pytest.raises(SplatopError, match=r"is none of them; it begins with b'hello, w'"):
         open_trajectories(tmp_path / "a.h5")
     (tmp_path / "empty.h5").touch()
     with pytest.raises(SplatopError, match="is none of them"):

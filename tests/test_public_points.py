@@ -220,3 +220,54 @@ def test_a_masked_grid_keeps_its_times_and_its_inputs(tmp_path):
         assert np.allclose(data.window(0, 1, 1)[0, 0], u[1][inside])
         held = data.signals(0)["f"]
         assert np.allclose(held.values, f[:, inside])
+
+
+def test_probes_of_openfoam(tmp_path):
+    places = [(0.1 * k, 0.0, 0.5) for k in range(1, 5)]
+    text = [f"# Probe {k} ({x} {y} {z})" for k, (x, y, z) in enumerate(places)]
+    text += ["#   Probe  0 1 2 3", "#    Time"]
+    rows = [f"{0.1 * n:g} " + " ".join(f"({n} {x:g} 0)" for x, _, _ in places) for n in range(3)]
+    path = tmp_path / "U"
+    path.write_text("\n".join([*text, *rows]) + "\n")
+    with pytest.raises(SplatopError, match=r"points along x are few.*--boundary"):
+        open_trajectories(path)  # a line of four points is no period
+    with open_trajectories(path, boundary="x: free", sampling="ends") as data:
+        assert (data.fields, data.dt) == (("U_x", "U_y", "U_z"), pytest.approx(0.1))
+        np.testing.assert_allclose(data.window(0, 0, 3)[2, 0], 2.0)
+        np.testing.assert_allclose(data.window(0, 0, 3)[2, 1], [0.1, 0.2, 0.3, 0.4], rtol=1e-6)
+    path.write_text("\n".join([*text, *rows, "0.3 (1 2"]))
+    with pytest.raises(SplatopError, match="rows that are not whole"):
+        open_trajectories(path)
+
+
+def test_tables_packed_and_indexed(tmp_path):
+    t, x = np.meshgrid(0.5 * np.arange(3), np.arange(8) / 8, indexing="ij")
+    table = pd.DataFrame({"t": t.ravel(), "x": x.ravel()})
+    table["u"] = np.sin(2 * np.pi * table["x"] - table["t"])
+    table.to_csv(tmp_path / "a.csv.gz", index=False)
+    table.set_index(["t", "x"]).to_parquet(tmp_path / "b.parquet")
+    for name in ("a.csv.gz", "b.parquet"):
+        with open_trajectories(tmp_path / name) as data:
+            assert (data.fields, data.frames, data.grid.points) == (("u",), 3, (8,))
+
+
+@pytest.mark.parametrize(
+    ("name", "start", "words"),
+    [
+        ("a.png", b"\x89PNG\r\n\x1a\n", "an image.*numpy.stack.*--axes tyx"),
+        ("a.nc.gz", b"\x1f\x8b\x08\x00", "compressed by gzip: unpack it first"),
+        ("a.feather", b"ARROW1\0\0", r"Feather: pandas.read_feather\(path\).to_parquet"),
+        ("a.json", b'{"t": 0}', "JSON"),
+        ("a.dat", b'TITLE = "B1"\nVARIABLES = "x", "y"\n1 2\n', "Tecplot's text"),
+        ("a.txt", b"PIVlab\nFRAME: 0\nx [px],y [px],u\n1,2,3\n", "lines above the names"),
+        ("b.txt", b"x [px],y [px],u\n1,2,3\n", "if each file is a frame join them"),
+    ],
+)
+def test_files_of_other_kinds_are_answered_with_what_to_do(tmp_path, name, start, words):
+    (tmp_path / name).write_bytes(start)
+    with pytest.raises(SplatopError, match=words):
+        open_trajectories(tmp_path / name)
+    folder = {".png": "holds 1 .png file: read all", ".txt": "column t"}
+    if (tmp_path / name).suffix in folder:
+        with pytest.raises(SplatopError, match=folder[(tmp_path / name).suffix]):
+            open_trajectories(tmp_path)

@@ -7,8 +7,8 @@ from typing import Any
 
 import numpy as np
 
-from ..data.table_file import columns_as_rows, moments, place_and_time, read_table
-from ..data.tables import TABLES
+from ..data.probes import is_probes
+from ..data.table_file import columns_as_rows, is_table, moments, place_and_time, read_table
 from ..domain import AXES
 from ..errors import SplatopError, unknown_name
 from .observations import Observations
@@ -232,9 +232,7 @@ def _file(path: Path) -> tuple[Any, str]:
         raise SplatopError(f"expected a file of observations, got {path}, which is not there")
     kind = path.suffix.lower()
     try:
-        if kind in (".gz",):
-            return pd.read_csv(path, sep=None, engine="python", comment="#"), path.name
-        if kind in TABLES:
+        if is_table(path) or is_probes(path):
             return read_table(path), path.name
         if kind in (".nc", ".nc4", ".cdf"):
             import xarray as xr

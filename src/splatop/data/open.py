@@ -12,16 +12,19 @@ from .arrays import NPY, ZIP, coordinates_beside, load_npz, open_npy, open_npz
 from .axes import components_of
 from .complex_fields import real_fields
 from .edges import Told, settled
+from .foreign import of_a_folder, what_to_do
 from .hdf5 import SIGNATURE, all_datasets, error_line, open_hdf5
 from .inputs import check_drop, with_inputs
 from .masks import read_mask
 from .mesh_series import SERIES, SINGLE, one_mesh, open_series
 from .names import Renamed, names_asked
 from .pdebench import FlatTrajectories, GroupedTrajectories, is_flat, is_grouped
+from .probes import BEGIN as PROBES
 from .rates import WithRates, rates_asked
 from .scales import Named, named_axes
 from .scattered import from_arrays, from_dataset
-from .tables import TABLES, open_matrix, open_table
+from .table_file import is_table
+from .tables import open_matrix, open_table
 from .times import steady, told_times
 from .trajectories import Trajectories
 from .well_reader import WellTrajectories, is_well
@@ -129,12 +132,14 @@ def _open(path: Path, axes: str | None, asked: dict[str, Any]) -> Trajectories:
         raise SplatopError(f"expected a data file, {path} does not exist")
     if path.is_dir():
         if not any((path / marker).exists() for marker in ZARR):
-            raise SplatopError(f"expected a data file or a Zarr store, got the folder {path}")
+            raise SplatopError(
+                f"expected a data file or a Zarr store, got the folder {path}, {of_a_folder(path)}"
+            )
         return _labelled(path, axes, asked)
     with path.open("rb") as stream:
         start = stream.read(16)
     head = start[:8]
-    if path.suffix.lower() in TABLES:
+    if is_table(path) or start.startswith(PROBES):
         return open_table(path, **asked) if axes is None else open_matrix(path, axes=axes, **asked)
     if path.suffix.lower() in SERIES:
         return open_series(path, **_of_points(axes, asked))
@@ -153,7 +158,7 @@ def _open(path: Path, axes: str | None, asked: dict[str, Any]) -> Trajectories:
     raise SplatopError(
         "expected HDF5 (The Well, PDEBench, NetCDF), NetCDF 3, Zarr, MATLAB, .npy, .npz, a table "
         "(.csv, .txt, .parquet) or a series on a mesh (.xdmf, .pvd), "
-        f"{path} is none of them (it begins with {head!r}): convert it first"
+        f"{path} is none of them; {what_to_do(start)}"
     )
 
 

@@ -13,6 +13,8 @@ from .trajectories import Trajectories
 _SAME = 0.1
 # A step across the seam of more than so many largest steps between neighbours is a jump.
 MOST_JUMP = 3.0
+# The same of fewer points than fourth differences need: three times is a straight line there.
+_MOST_OF_FEW = 1.5
 # Fourth differences of fields held in float32 are rounding below this share of their size.
 _ROUNDING = 32 * float(np.finfo(np.float32).eps)
 # Steps that noise makes this share of are noise.
@@ -36,6 +38,7 @@ class Seam:
     held: bool = False  # both ends keep their values while the points beside them change
     hidden: bool = False  # the steps there are noise, and tell nothing
     equal: bool = False  # the step across is nothing, those beside it are not
+    few: bool = False  # points: slopes cannot be looked at
 
 
 class WithoutEnd(Trajectories):
@@ -119,6 +122,11 @@ def open_seam(seam: Seam, name: str) -> str | None:
             f"and the jump from its last point to its first along {name} is {seam.jump:.0f} times "
             "the largest step between neighbours"
         )
+    if seam.few and seam.jump > _MOST_OF_FEW:
+        return (
+            f"its points along {name} are few, and from the last to the first the step is "
+            f"{seam.jump:.1f} times the largest between neighbours"
+        )
     if seam.held:
         return (
             f"and its first and last points along {name} keep their values while those beside them "
@@ -184,7 +192,7 @@ def _seam(lines: np.ndarray) -> Seam:
         return Seam(0.0 if across == 0 else np.inf, False, False, across == 0 and len(lines) > 1)
     if len(lines) < _STENCIL:
         same = across < 1e-6 * inner
-        return Seam(across / inner, same, False, same)
+        return Seam(across / inner, same, False, same, few=True)
     whole = _fourth(np.concatenate([lines[-3:], lines[:3]]))
     dropped = _fourth(np.concatenate([lines[-4:-1], lines[:3]]))
     rounding = _ROUNDING * float(np.abs(lines).max())

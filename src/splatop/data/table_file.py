@@ -2,9 +2,11 @@
 exports of COMSOL and ParaView. Columns of time and place are found by what they are called."""
 
 import csv
+import gzip
 import re
 import warnings
 from collections.abc import Iterable, Mapping
+from io import TextIOWrapper
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -12,8 +14,10 @@ import numpy as np
 
 from ..errors import SplatopError, check_memory
 from .hdf5 import error_line
+from .probes import is_probes, read_probes
 
-BINARY = (".parquet", ".pq")
+TABLES = (".csv", ".tsv", ".txt", ".dat", ".parquet", ".pq")
+BINARY, GZIP = (".parquet", ".pq"), ".gz"
 _COMMENTS = ("#", "%")
 # What columns of time and place are called, in lower case and without units. A temperature is
 # often T: that is a time only where nothing else is.
@@ -40,6 +44,13 @@ _AT_TIME = re.compile(r"^(?P<field>.+?)\s*@\s*(?:\d+:\s*)?t\s*=\s*(?P<t>[-+.\deE
 _SPACED_NAME = re.compile(r"\S+(?: [\(\[][^\)\]]*[\)\]])?(?: @ (?:\d+: )?\S+)?")
 
 
+def is_table(path: Path) -> bool:
+    """Whether a file is a table by its name; those of text may be compressed."""
+    name = path.with_suffix("") if path.suffix.lower() == GZIP else path
+    suffix = name.suffix.lower()
+    return suffix in TABLES and (name is path or suffix not in BINARY)
+
+
 def read_table(path: Path) -> Any:
     """A file as a pandas table with the columns it names; of COMSOL's one row for each time."""
     import pandas as pd
@@ -47,7 +58,11 @@ def read_table(path: Path) -> Any:
     check_memory(path.stat().st_size, "a table", "write it in a binary format, or fewer rows")
     try:
         if path.suffix.lower() in BINARY:
-            return pd.read_parquet(path)
+            table = pd.read_parquet(path)
+            named = [name is not None for name in table.index.names]
+            return table.reset_index() if all(named) else table
+        if is_probes(path):
+            return read_probes(path)
         head = _head(path)
         table = pd.read_csv(
             path,
@@ -59,10 +74,15 @@ def read_table(path: Path) -> Any:
             header=None if head.names or not head.named else 0,
             encoding_errors="replace",
         )
+    except SplatopError:
+        raise
     except Exception as error:  # whatever a damaged table makes its library raise
+        cure = "write it again"
+        if "Expected" in str(error) and "fields in line" in str(error):
+            cure = "its rows differ in length; lines above the names of its columns have to go"
         raise SplatopError(
             f"expected a table with columns t, x, y and fields, {path.name} cannot be read "
-            f"({error_line(error)}): write it again"
+            f"({error_line(error)}): {cure}"
         ) from error
     if not head.named:
         raise SplatopError(
@@ -137,7 +157,7 @@ class _Head(NamedTuple):
 def _head(path: Path) -> _Head:
     """How a table is written, told by its first lines. Names may stand in the last comment."""
     comments, lines = [], []
-    with path.open(encoding="utf-8-sig", errors="replace") as stream:
+    with _text_of(path) as stream:
         for line in stream:
             if line.lstrip().startswith(_COMMENTS):
                 if not lines:
@@ -154,6 +174,13 @@ def _head(path: Path) -> _Head:
         return _Head(separator, decimal, comment, True, None)
     told = _cells_of_comment(comments[-1], separator, len(cells)) if comments else None
     return _Head(separator, decimal, comment, told is not None, told)
+
+
+def _text_of(path: Path) -> TextIOWrapper:
+    """The text of a file, unpacked where it is compressed."""
+    if path.suffix.lower() == GZIP:
+        return gzip.open(path, "rt", encoding="utf-8-sig", errors="replace")
+    return path.open(encoding="utf-8-sig", errors="replace")
 
 
 def _separator(head: str, row: str) -> tuple[str, str]:

@@ -12,6 +12,7 @@ from ..errors import SplatopError
 from .arrays import AxesTrajectories
 from .atomic import complete_or_absent
 from .axes import SPATIAL, choose_fields
+from .foreign import JOIN
 from .places import at_places
 from .table_file import (
     BINARY,
@@ -27,7 +28,6 @@ from .trajectories import ArrayTrajectories, Trajectories
 
 # Columns of a table without places, from which on they may be sensors.
 _COLUMNS = 3
-TABLES = (".csv", ".tsv", ".txt", ".dat", ".parquet", ".pq")
 
 
 def open_table(
@@ -104,6 +104,10 @@ def _columns(
     missing = [key for key in ("t", "x") if key not in keys]
     if missing:
         cure = "rename columns in the first line (time t, place x and y)"
+        if "t" in missing and "x" in keys:
+            cure += f"; {JOIN}"
+        if str(table.columns[0]).upper() in ("TITLE", "VARIABLES", "ZONE"):
+            cure = "it is Tecplot's text: keep its rows, below the names of VARIABLES, and the time"
         if missing == ["x"] and len(table.columns) > _COLUMNS:
             cure += f"; {columns_as_rows(keys['t'])}"
         raise SplatopError(

@@ -1,0 +1,66 @@
+"""What is said of files and folders that are not read: what they seem to be, and what to do."""
+
+from collections import Counter
+from pathlib import Path
+
+_STACK = (
+    "read all frames into one array, such as numpy.stack([imageio.v3.imread(p) for p in paths]) "
+    "with numbers instead of colours, numpy.save it as one .npy, and give --axes tyx, --lengths "
+    "and --dt"
+)
+JOIN = (
+    "if each file is a frame join them into one table with a column t, such as pandas.concat("
+    "[pandas.read_csv(p).assign(t=k * dt) for k, p in enumerate(paths)]).to_csv('all.csv')"
+)
+_IMAGES = (".png", ".tif", ".tiff", ".jpg", ".jpeg", ".bmp", ".gif")
+_TEXT = (".csv", ".txt", ".dat", ".tsv", ".parquet")
+_ARRAYS = (".npy", ".npz", ".mat")
+# Beginnings of files, what they are and what to do.
+_BEGIN = (
+    *((begin, "an image", _STACK) for begin in (b"\x89PNG", b"II*\0", b"MM\0*", b"\xff\xd8\xff")),
+    (b"GIF8", "an image", _STACK),
+    (b"\x1f\x8b", "compressed by gzip", "unpack it first (gunzip)"),
+    (b"BZh", "compressed by bzip2", "unpack it first (bunzip2)"),
+    (b"\xfd7zXZ", "compressed by xz", "unpack it first (unxz)"),
+    (b"ARROW1", "Feather", "pandas.read_feather(path).to_parquet('table.parquet') makes a table"),
+    (b"\x80", "a pickle", "pickles are never loaded: save what it holds with numpy.savez"),
+    (b"{", "JSON", "pandas.read_json(path).to_parquet('table.parquet') makes a table of rows"),
+    (b"[", "JSON", "pandas.read_json(path).to_parquet('table.parquet') makes a table of rows"),
+    (
+        b"GRIB",
+        "GRIB",
+        "xarray.open_dataset(path, engine='cfgrib').to_netcdf('file.nc') converts it",
+    ),
+    (b"FoamFile", "a file of an OpenFOAM case", "write VTK (foamToVTK) or probes, and read these"),
+    (b"#!TDV", "Tecplot's binary", "export it as text: rows of t, x, y and fields"),
+    (b"%PDF", "a PDF", "take the file that the figures were made from"),
+)
+_WIDEST = 8  # bytes of a beginning that are looked at
+
+
+def what_to_do(start: bytes) -> str:
+    """What a file that begins so is, and what to do with it."""
+    begin = start[:_WIDEST]
+    for known, what, cure in _BEGIN:
+        if start.startswith(known):
+            return f"it is {what}: {cure}"
+    return f"it begins with {begin!r}: convert it first"
+
+
+def of_a_folder(path: Path) -> str:
+    """What the files of a folder seem to be, and how they become one."""
+    try:
+        kinds = Counter(one.suffix.lower() for one in path.iterdir() if one.is_file())
+    except OSError:
+        return "which cannot be read"
+    if not kinds:
+        return "in which there are no files"
+    suffix, count = kinds.most_common(1)[0]
+    held = f"which holds {count} {suffix or 'nameless'} file{'s' if count > 1 else ''}"
+    if suffix in _IMAGES:
+        return f"{held}: {_STACK}"
+    if suffix in _TEXT:
+        return f"{held}: name one, or {JOIN}"
+    if suffix in _ARRAYS:
+        return f"{held}: name one, or if each is a frame stack them into one array"
+    return f"{held}: name one of them"
