@@ -60,7 +60,7 @@ JsonOption = Annotated[bool, typer.Option("--json", help="Print JSON and nothing
 
 def _print_version(wanted: bool) -> bool:
     if wanted:
-        console.print(f"splatop {__version__}", highlight=False)
+        say(f"splatop {__version__}")
         raise typer.Exit
     return wanted
 
@@ -80,6 +80,11 @@ def numbers_table(*columns: str) -> Table:
     for index, column in enumerate(columns):
         table.add_column(column, no_wrap=True, justify="right" if index else "left")
     return table
+
+
+def say(text: object, *, style: str | None = None, to: Console = console) -> None:
+    """Text for people as it is: no colours for numbers, no markup, lines broken by the terminal."""
+    to.print(str(text), style=style, highlight=False, markup=False, soft_wrap=True)
 
 
 def print_json(value: Any) -> None:
@@ -120,11 +125,9 @@ def run(application: typer.Typer) -> int:
 
 def _show_warning(message: Warning | str, *_: object, **__: object) -> None:
     """One line on standard error, without the place in our code."""
-    errors.print(
-        f"warning: {message}", style="yellow", markup=False, highlight=False, soft_wrap=True
-    )
+    say(f"warning: {message}", style="yellow", to=errors)
 
 
 def _fail(message: str, code: int) -> int:
-    errors.print(message, style="bold red", markup=False, highlight=False, soft_wrap=True)
+    say(message, style="bold red", to=errors)
     return code

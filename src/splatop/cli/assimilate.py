@@ -7,47 +7,38 @@ from typing import Annotated, Any
 import typer
 
 from ..errors import SplatopError
-from .app import JsonOption, app, console, numbers_table, print_json
+from .app import JsonOption, app, console, numbers_table, print_json, say
 from .compiled import keeps_compiled
 from .progress import progress_bar
 from .reading import numbers, unknown_of
 from .sensor_options import (
     BoundaryOption,
-    CoefficientsOption,
     ColumnsOption,
-    DtOption,
-    EquationOption,
     HoldOutOption,
     LengthsOption,
-    ModelOption,
     OriginOption,
     OutOption,
     PointsOption,
     PriorOption,
+    Setting,
     ShapeOption,
     TableArgument,
     TimeUnitOption,
     check_folder,
     columns_of,
     dynamics_of,
-    setting_of,
+    places_of,
+    takes_a_setting,
     whole_numbers,
 )
 
 
 @app.command()
+@takes_a_setting
 @keeps_compiled
 def assimilate(
     table: TableArgument,
-    model: ModelOption = None,
-    equation: EquationOption = None,
-    boundary: BoundaryOption = None,
-    coefficients: CoefficientsOption = None,
-    lengths: LengthsOption = None,
-    points: PointsOption = None,
-    dt: DtOption = None,
-    origin: OriginOption = None,
-    shape: ShapeOption = None,
+    setting: Setting,
     unknown: Annotated[
         str | None,
         typer.Option(help="Coefficients to estimate: D, or from a value on: v=0.5,D=1e-3."),
@@ -94,8 +85,8 @@ def assimilate(
     with progress_bar("assimilating") as bar:
         found = find(
             table,
-            dynamics_of(model, equation),
-            **setting_of(coefficients, lengths, points, dt, origin, boundary, shape),
+            dynamics_of(setting),
+            **places_of(setting),
             unknown=starts or names,
             begin=begin,
             window=window,
@@ -110,7 +101,7 @@ def assimilate(
             keep=None if out is None else out.with_name(f".{out.name}.unfinished.npz"),
             report=lambda p: bar(p.step, p.step + 3),
             sampled=lambda done, total: bar(done, total),
-            say=(lambda _: None) if json else _print,
+            say=(lambda _: None) if json else say,
         )
         content: dict[str, Any] = found.as_dict()
         if out is not None:
@@ -170,27 +161,20 @@ def reconstruct(
     for name, one in found.smoothness.items():
         shown.add_row(name, f"{one.noise:.3g}", f"{one.spread:.3g}", f"{one.length:.3g}")
     console.print(shown)
-    _print(f"{content['observations']} reports at {content['times']} times")
+    say(f"{content['observations']} reports at {content['times']} times")
     _held_out(content["held_out"])
     for text in content["warnings"]:
-        _print(f"warning: {text}")
+        say(f"warning: {text}")
     if out is not None:
-        _print(f"wrote {out}")
+        say(f"wrote {out}")
 
 
 @app.command()
+@takes_a_setting
 @keeps_compiled
 def place(
     sensors: Annotated[int, typer.Option(help="How many to place.")],
-    model: ModelOption = None,
-    equation: EquationOption = None,
-    boundary: BoundaryOption = None,
-    coefficients: CoefficientsOption = None,
-    lengths: LengthsOption = None,
-    points: PointsOption = None,
-    dt: DtOption = None,
-    origin: OriginOption = None,
-    shape: ShapeOption = None,
+    setting: Setting,
     frames: Annotated[int, typer.Option(help="Frames over which they report.")] = 10,
     noise: Annotated[
         float, typer.Option(help="Of a report, as a share of the field's spread.")
@@ -213,7 +197,7 @@ def place(
     check_folder(picture, (".png", ".svg", ".pdf"))
     with progress_bar("placing") as bar:
         found = choose(
-            dynamics_of(model, equation),
+            dynamics_of(setting),
             sensors=sensors,
             frames=frames,
             noise=noise,
@@ -221,7 +205,7 @@ def place(
             prior=prior,
             length=length,
             progress=bar,
-            **setting_of(coefficients, lengths, points, dt, origin, boundary, shape),
+            **places_of(setting),
         )
     if out is not None:
         from ..data.atomic import write_whole
@@ -241,27 +225,27 @@ def place(
     for number, (where, std) in enumerate(zip(found.places, found.expected[1:], strict=True)):
         shown.add_row(str(number + 1), *(f"{v:.4g}" for v in where), f"{std:.4g}")
     console.print(shown)
-    _print(f"expected before measuring: {found.prior}")
+    say(f"expected before measuring: {found.prior}")
     for path in (out, picture):
         if path is not None:
-            _print(f"wrote {path}")
+            say(f"wrote {path}")
 
 
 def _show(content: dict[str, Any]) -> None:
     if not content["trusted"]:
         console.print("not trusted: read the warnings before you use this state")
     ratio = content["twice_cost_over_observations"]
-    _print(
+    say(
         f"{content['observations']} reports of {content['sensors']} sensors over "
         f"{content['frames']} frames from t = {content['begin']:.12g} to {content['end']:.12g}: "
         f"{content['unknowns']} unknowns in {content['steps']} steps, {content['seconds']:.1f} s"
     )
     shown_ratio = "not finite" if ratio is None else f"{ratio:.3g}"
-    _print(f"twice the cost over the reports: {shown_ratio} (expected: 1)")
+    say(f"twice the cost over the reports: {shown_ratio} (expected: 1)")
     if content["model_error"] is not None:
-        _print(f"model error: {content['model_error']:.2g} of the field's spread in each frame")
+        say(f"model error: {content['model_error']:.2g} of the field's spread in each frame")
     for name, value in content["noise"].items():
-        _print(f"noise of {name}, estimated: {value:.3g}")
+        say(f"noise of {name}, estimated: {value:.3g}")
     if content["estimates"]:
         shown = numbers_table("coefficient", "value", "std", "low", "high")
         for name, one in content["estimates"].items():
@@ -269,21 +253,17 @@ def _show(content: dict[str, Any]) -> None:
         console.print(shown)
     _held_out(content["held_out"])
     for text in content["warnings"]:
-        _print(f"warning: {text}")
+        say(f"warning: {text}")
     for key in ("out", "report"):
         if key in content:
-            _print(f"wrote {content[key]}")
+            say(f"wrote {content[key]}")
 
 
 def _held_out(score: dict[str, Any] | None) -> None:
     if score is None:
         return
     covered = score["covered"]
-    _print(
+    say(
         f"held out: {score['reports']} reports, error {score['error']:.3g} of their spread"
         + ("" if covered is None else f", {100 * covered:.0f} % within two standard deviations")
     )
-
-
-def _print(text: str) -> None:
-    console.print(text, highlight=False, markup=False, soft_wrap=True)

@@ -6,7 +6,7 @@ from typing import Annotated
 import typer
 
 from ..errors import SplatopError
-from .app import console
+from .app import say
 
 CoarseOption = Annotated[
     str | None,
@@ -40,7 +40,7 @@ def within_budget(problem, coarse, stride, budget, out, resume) -> tuple[int, in
         held = read_json(out / "config.json")["settings"]
         return held["coarse"], held["stride"]
     best = proposals(problem, 1 / budget)[0]
-    console.print(f"• {best}", markup=False, highlight=False, soft_wrap=True)
+    say(f"• {best}")
     return best.factor, best.stride
 
 

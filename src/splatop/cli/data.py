@@ -7,7 +7,7 @@ from typing import Annotated, Any
 import typer
 
 from ..errors import SplatopError
-from .app import JsonOption, app, console, print_json
+from .app import JsonOption, app, print_json, say
 from .progress import progress_bar
 from .reading import FileArgument, Reading, open_data, reads_a_file
 
@@ -74,12 +74,9 @@ def report_written(out: Path, started: float) -> None:
     with data.open_trajectories(out) as written:
         shape = " x ".join(map(str, written.shape))
     size, seconds = out.stat().st_size / 1e6, time.perf_counter() - started
-    console.print(
+    say(
         f"wrote {out}: {shape} (trajectories, frames, channels, points), "
-        f"{size:.1f} MB in {seconds:.1f} s",
-        highlight=False,
-        markup=False,
-        soft_wrap=True,
+        f"{size:.1f} MB in {seconds:.1f} s"
     )
 
 
@@ -131,7 +128,7 @@ def _print_summary(summary: dict[str, Any]) -> None:
         f"    trajectory {w['trajectory']}, step {w['step']}, {w['field']}" for w in bad["first"]
     ]
     lines += [f"  {name}: {value}" for name, value in summary["attributes"].items()]
-    console.print("\n".join(lines), highlight=False, markup=False, soft_wrap=True)
+    say("\n".join(lines))
 
 
 def _interval(values: dict[str, float | None]) -> str:

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from .app import app, console
+from .app import app, console, say
 from .compiled import keeps_compiled
 
 if TYPE_CHECKING:
@@ -46,7 +46,6 @@ def demo(
     from ..training.loop import Interrupted
     from .progress import progress_bar
 
-    say = _say
     say(f"What nature does between insulated walls: {TRUTH}, with {_truth()}.")
     say(f"What we know of it: {ASKED}. D is not known, ? is a term that nobody has written down.")
     say(f"Data: {TRAINING[0]} trajectories of {TRAINING[1]} steps with {100 * NOISE:g} % noise.")
@@ -159,7 +158,7 @@ def _trained(
     from .progress import TrainingProgress
 
     if (folder / "model.safetensors").exists():
-        _say(f"trained before, in {folder}")
+        say(f"trained before, in {folder}")
         return load_model(folder)
     # All of the data for everyone.
     base = replace(preset("smoke"), trajectories=None, data_steps=None, batch=10, **changes)
@@ -217,7 +216,3 @@ def _picture(models: dict[str, Model], tests: Any, metrics: dict[str, Metrics], 
     figure.colorbar(image, ax=figure.axes, shrink=0.8)
     figure.savefig(path, dpi=100)
     return path
-
-
-def _say(text: str) -> None:
-    console.print(text, highlight=False, markup=False, soft_wrap=True)

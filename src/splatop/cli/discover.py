@@ -6,7 +6,7 @@ from typing import Annotated, Any
 import typer
 from rich.table import Table
 
-from .app import JsonOption, app, console, print_json
+from .app import JsonOption, app, console, print_json, say
 from .identify import frames_option, selected
 from .progress import progress_bar
 from .reading import (
@@ -107,7 +107,7 @@ def _print(found: Any, seconds: float) -> None:
 
     if not found.trusted:
         console.print("not trusted: read the warnings before you use this equation")
-    console.print(found.equation, highlight=False, markup=False, soft_wrap=True)
+    say(found.equation)
     table = Table("term", title="95 % intervals", box=None)
     for title in ("coefficient", "low", "high", "error without it", "chosen"):
         table.add_column(title, justify="right", no_wrap=True)
@@ -125,4 +125,4 @@ def _print(found: Any, seconds: float) -> None:
     lines += [f"left out: {one}" for one in found.left_out[:SHOWN]]
     lines += [f"not excluded: {text}" for text in found.alternatives]
     lines += [f"warning: {text}" for text in found.warnings]
-    console.print("\n".join(lines), highlight=False, markup=False, soft_wrap=True)
+    say("\n".join(lines))

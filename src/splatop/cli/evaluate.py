@@ -8,7 +8,7 @@ from typing import Annotated, Any
 import typer
 
 from ..errors import SplatopError
-from .app import JsonOption, app, console, errors, numbers_table, print_json
+from .app import JsonOption, app, console, errors, numbers_table, print_json, say
 from .compiled import keeps_compiled
 from .progress import progress_bar
 from .reading import Reading, open_data, reads_a_file
@@ -110,7 +110,7 @@ def evaluate(
             trajectories=trajectories,
             points=points,
             seed=seed,
-            warn=lambda text: errors.print(text, style="yellow", highlight=False, soft_wrap=True),
+            warn=lambda text: say(text, style="yellow", to=errors),
         ) as tests,
         progress_bar("evaluating") as progress,
     ):
@@ -197,27 +197,21 @@ def print_metrics(several: list) -> None:
     for row in published.values():
         table.add_row(*published_row(row), style="italic cyan")
     console.print(table)
-    console.print(protocol_note(several), style="dim", highlight=False, soft_wrap=True)
+    say(protocol_note(several), style="dim")
     if published:
-        console.print(PUBLISHED, style="dim", highlight=False, soft_wrap=True)
+        say(PUBLISHED, style="dim")
     print_tradeoff(several[0])
     for metrics in several:
         if metrics.horizon is not None and metrics.horizon < metrics.steps:
             step = metrics.data["dt"]
-            console.print(
+            say(
                 f"{metrics.name}: the error passes 0.3 standard deviations after "
-                f"{metrics.horizon} steps (a time of {metrics.horizon * step:g})",
-                highlight=False,
-                markup=False,
+                f"{metrics.horizon} steps (a time of {metrics.horizon * step:g})"
             )
         errors = metrics.coefficients.get("relative_error", {})
         if errors:
             listed = ", ".join(f"{name} {error:.3%}" for name, error in errors.items())
-            console.print(
-                f"{metrics.name}: identified coefficients, mean relative error {listed}",
-                highlight=False,
-                markup=False,
-            )
+            say(f"{metrics.name}: identified coefficients, mean relative error {listed}")
 
 
 def print_tradeoff(metrics: Any) -> None:
@@ -238,12 +232,10 @@ def print_tradeoff(metrics: Any) -> None:
         rl2 = "diverged" if one.rl2 is None else plain(one.rl2)
         table.add_row(one.name, f"{one.cost:.3g}", rl2, *ends, style=style)
     console.print(table)
-    console.print(
+    say(
         "ms: for a unit of simulated time. holds: the time until the error passes 0.3 standard "
         "deviations. correlated: the time until the correlation falls below 0.9.",
         style="dim",
-        highlight=False,
-        soft_wrap=True,
     )
     for verdict in verdicts(rows):
-        console.print(str(verdict), highlight=False, markup=False, soft_wrap=True)
+        say(str(verdict))

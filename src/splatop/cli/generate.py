@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from ..errors import SplatopError
-from .app import JsonOption, app, console, print_json
+from .app import JsonOption, app, print_json, say
 from .data import check_output, report_written
 from .progress import progress_bar
 from .reading import numbers
@@ -41,12 +41,11 @@ def benchmarks(json: JsonOption = False) -> None:
             f"grid {benchmark.points}^{benchmark.dims}, dt = {benchmark.dt:g}, "
             f"fields {', '.join(benchmark.fields)}, filter {_filter_text(benchmark)}",
         ]
-        console.print("\n    ".join(lines), highlight=False, markup=False, soft_wrap=True)
+        say("\n    ".join(lines))
     first = next(iter(BENCHMARKS.values()))
-    console.print(
+    say(
         f"Each: {first.train_trajectories} trajectories of {first.train_steps} steps to train, "
-        f"{first.test_trajectories} of {first.test_steps} to test.",
-        highlight=False,
+        f"{first.test_trajectories} of {first.test_steps} to test."
     )
 
 

@@ -9,7 +9,7 @@ import typer
 from rich.table import Table
 
 from ..errors import SplatopError, unknown_name
-from .app import JsonOption, app, console, print_json
+from .app import JsonOption, app, console, print_json, say
 from .compiled import keeps_compiled
 from .progress import progress_bar
 from .reading import (
@@ -96,11 +96,9 @@ def identify(
             # Pieces of equal length may leave a frame each.
             some = used + len(begin) <= data.frames - start
             spread = f", spread over it (a budget of {budget:g} s; --frames all takes them all)"
-            console.print(
+            say(
                 f"using {used} of {data.frames} frames of each trajectory"
-                + (spread if some and count is None else ""),
-                highlight=False,
-                soft_wrap=True,
+                + (spread if some and count is None else "")
             )
         started = time.perf_counter()
         with progress_bar("identifying") as progress:
@@ -140,7 +138,7 @@ def _found(text: str, data: Trajectories, known: dict[str, Any], *, quiet: bool)
         lines = [f"? stands for: {found.named}"]
         if not found.trusted:
             lines.append("which is not trusted: run `splatop discover` and read its warnings")
-        console.print("\n".join(lines), highlight=False, markup=False, soft_wrap=True)
+        say("\n".join(lines))
     return found.named
 
 
@@ -293,4 +291,4 @@ def _print(summary: dict[str, Any], seconds: float) -> None:
         which = "" if doubted == len(rows) == 1 else f" ({doubted} of {len(rows)} trajectories)"
         lines.insert(0, f"not trusted{which}: read the warnings before you use these numbers")
     lines += [f"warning ({n} of {len(rows)}): {text}" for text, n in counted.items()]
-    console.print("\n".join(lines), highlight=False, markup=False, soft_wrap=True)
+    say("\n".join(lines))

@@ -6,7 +6,7 @@ from typing import Annotated, Any
 import typer
 from rich.table import Table
 
-from .app import JsonOption, app, console, numbers_table, print_json
+from .app import JsonOption, app, console, numbers_table, print_json, say
 
 
 @app.command()
@@ -46,13 +46,12 @@ def models(json: JsonOption = False) -> None:
             f"{row['train_minutes']:.1f}",
         )
     console.print(table)
-    console.print(
+    say(
         "rL2: relative error, mean and deviation over the tests (held-out rollouts x steps); "
         "PSNR in dB; params: of the operator (physics: a model without one); minutes: of training "
         "on two CPU cores.\n"
         "To use one: splatop rollout NAME --data FILE --out FILE",
         style="dim",
-        highlight=False,
     )
 
 
@@ -129,9 +128,7 @@ def export(
     )
     written = save_export(out, exported, loaded, format=format)
     shape = " x ".join(map(str, exported.description["output"]["shape"]))
-    console.print(
+    say(
         f"wrote {' and '.join(map(str, written))} ({out.stat().st_size / 1e6:.2f} MB): "
-        f"returns {shape}",
-        highlight=False,
-        soft_wrap=True,
+        f"returns {shape}"
     )

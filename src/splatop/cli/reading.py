@@ -145,23 +145,38 @@ _OPTIONS: dict[str, tuple[Any, Any]] = {
 }
 
 
-def reads_a_file(command: Callable[..., None]) -> Callable[..., None]:
-    """Give a command the options of reading, which it gets as one argument `reading`."""
-    own = inspect.signature(command)
-    parameters = [p for p in own.parameters.values() if p.name != "reading"]
-    parameters += [
-        inspect.Parameter(name, inspect.Parameter.KEYWORD_ONLY, default=default, annotation=kind)
-        for name, (kind, default) in _OPTIONS.items()
-    ]
+def with_options(
+    argument: str, options: dict[str, tuple[Any, Any]]
+) -> Callable[[Callable[..., None]], Callable[..., None]]:
+    """Give a command options, each with its type and default, in the place of one `argument`, as
+    which it gets all of them."""
 
-    @functools.wraps(command)
-    def with_reading(**given: Any) -> None:
-        reading = {name: given.pop(name) for name in _OPTIONS}
-        command(**given, reading=reading)
+    def decorate(command: Callable[..., None]) -> Callable[..., None]:
+        own = inspect.signature(command)
+        parameters = []
+        for name, parameter in own.parameters.items():
+            if name == argument:
+                parameters += [
+                    parameter.replace(name=option, default=default, annotation=kind)
+                    for option, (kind, default) in options.items()
+                ]
+            else:
+                parameters.append(parameter)
+        parameters = [p.replace(kind=inspect.Parameter.KEYWORD_ONLY) for p in parameters]
 
-    with_reading.__signature__ = own.replace(parameters=parameters)  # type: ignore[attr-defined]
-    with_reading.__annotations__ = {p.name: p.annotation for p in parameters}
-    return with_reading
+        @functools.wraps(command)
+        def with_all(**given: Any) -> None:
+            command(**{argument: {name: given.pop(name) for name in options}, **given})
+
+        vars(with_all)["__signature__"] = own.replace(parameters=parameters)
+        with_all.__annotations__ = {p.name: p.annotation for p in parameters}
+        return with_all
+
+    return decorate
+
+
+# Gives a command the options of reading, as its argument `reading`.
+reads_a_file = with_options("reading", _OPTIONS)
 
 
 def arguments(reading: Reading) -> dict[str, Any]:

@@ -5,7 +5,7 @@ from typing import Annotated
 
 import typer
 
-from .app import app, console
+from .app import app, say
 from .compiled import keeps_compiled
 from .reading import Reading, open_data, reads_a_file
 
@@ -40,11 +40,7 @@ def report(
     if data is not None:
         opened = open_data(data, reading)
     written = write_report(
-        runs, out, data=opened, trajectory=trajectory, say=lambda text: _print(f"{text} ...")
+        runs, out, data=opened, trajectory=trajectory, say=lambda text: say(f"{text} ...")
     )
-    _print(written.verdict.headline)
-    _print(f"wrote {written.path} ({written.path.stat().st_size / 1e6:.1f} MB)")
-
-
-def _print(text: str) -> None:
-    console.print(text, highlight=False, markup=False, soft_wrap=True)
+    say(written.verdict.headline)
+    say(f"wrote {written.path} ({written.path.stat().st_size / 1e6:.1f} MB)")

@@ -1,12 +1,13 @@
 """The command that makes the paper's tables and figures again."""
 
+from functools import partial
 from pathlib import Path
 from typing import Annotated
 
 import typer
 
 from ..errors import SplatopError
-from .app import JsonOption, app, console, errors, print_json
+from .app import JsonOption, app, errors, print_json, say
 from .compiled import keeps_compiled
 
 
@@ -42,7 +43,11 @@ def reproduce(
     from ..reproduce.workshop import Size
 
     done = reproduce_items(
-        names, out, preset=preset, size=Size(trajectories, steps, points), say=_say
+        names,
+        out,
+        preset=preset,
+        size=Size(trajectories, steps, points),
+        say=partial(say, style="dim", to=errors),
     )
     if json:
         files = {name: [str(path) for path in paths] for name, paths in done.files.items()}
@@ -51,10 +56,6 @@ def reproduce(
         errors.print(f"left out: {problem}", style="bold red", markup=False, soft_wrap=True)
     if done.problems:
         raise typer.Exit(1)
-
-
-def _say(message: str) -> None:
-    errors.print(message, style="dim", markup=False, highlight=False, soft_wrap=True)
 
 
 def _print_list(json: bool) -> None:
@@ -72,4 +73,4 @@ def _print_list(json: bool) -> None:
     for name, members in GROUPS.items():
         listed = f"{len(members)} of them" if len(members) > 4 else ", ".join(members)
         lines.append(f"{name}: {listed}")
-    console.print("\n".join(lines), highlight=False, markup=False, soft_wrap=True)
+    say("\n".join(lines))

@@ -6,7 +6,7 @@ from typing import Annotated, Any
 import typer
 
 from ..errors import SplatopError
-from .reading import numbers
+from .reading import numbers, with_options
 
 TableArgument = Annotated[
     Path,
@@ -15,13 +15,6 @@ TableArgument = Annotated[
         help="CSV, Parquet or NetCDF with t, x[, y, z], field, value[, sigma, sensor], or a column "
         "for each field.",
     ),
-]
-ModelOption = Annotated[
-    str | None,
-    typer.Option(help="A shipped model or benchmark, a run folder, or a .safetensors file."),
-]
-EquationOption = Annotated[
-    str | None, typer.Option(help='Instead: such as "dt(u) = -v*dx(u) + D*lap(u)".')
 ]
 BoundaryOption = Annotated[
     str | None,
@@ -34,12 +27,10 @@ ShapeOption = Annotated[
         '0.5, 0.15)", or a mesh file; --boundary then names its edges.'
     ),
 ]
-CoefficientsOption = Annotated[str | None, typer.Option(help="Of the equation: v=0.1,D=1e-3.")]
 LengthsOption = Annotated[str | None, typer.Option(help="Sides of the box: 1 or 1,2.")]
 PointsOption = Annotated[
     str | None, typer.Option(help="Grid that states are written on: 64 or 64,32.")
 ]
-DtOption = Annotated[float | None, typer.Option(help="Time between frames.")]
 OriginOption = Annotated[str | None, typer.Option(help="Where the axes begin, else 0.")]
 HoldOutOption = Annotated[
     float, typer.Option(help="Share of sensors to keep back and predict instead.")
@@ -63,8 +54,39 @@ PriorOption = Annotated[
 ]
 
 
-def dynamics_of(model: str | None, equation: str | None) -> str:
-    """The one of both that was given."""
+# What says which equation holds, and where: a command's argument `setting`.
+Setting = dict[str, Any]
+_SETTING: dict[str, tuple[Any, Any]] = {
+    "model": (
+        Annotated[
+            str | None,
+            typer.Option(
+                help="A shipped model or benchmark, a run folder, or a .safetensors file."
+            ),
+        ],
+        None,
+    ),
+    "equation": (
+        Annotated[str | None, typer.Option(help='Instead: such as "dt(u) = -v*dx(u) + D*lap(u)".')],
+        None,
+    ),
+    "boundary": (BoundaryOption, None),
+    "coefficients": (
+        Annotated[str | None, typer.Option(help="Of the equation: v=0.1,D=1e-3.")],
+        None,
+    ),
+    "lengths": (LengthsOption, None),
+    "points": (PointsOption, None),
+    "dt": (Annotated[float | None, typer.Option(help="Time between frames.")], None),
+    "origin": (OriginOption, None),
+    "shape": (ShapeOption, None),
+}
+takes_a_setting = with_options("setting", _SETTING)
+
+
+def dynamics_of(setting: Setting) -> str:
+    """The one of model and equation that was given."""
+    model, equation = setting["model"], setting["equation"]
     if (model is None) == (equation is None):
         raise SplatopError(
             f"expected --model or --equation, got {'neither' if model is None else 'both'}"
@@ -76,26 +98,17 @@ def dynamics_of(model: str | None, equation: str | None) -> str:
     return model or equation or ""
 
 
-def setting_of(
-    coefficients: str | None,
-    lengths: str | None,
-    points: str | None,
-    dt: float | None,
-    origin: str | None,
-    boundary: str | None,
-    shape: str | None,
-) -> dict[str, Any]:
+def places_of(setting: Setting) -> dict[str, Any]:
     """What says where a state lives, as `assimilate` takes it."""
     from ..equation import parse_coefficients
 
+    coefficients = setting["coefficients"]
     return {
         "coefficients": parse_coefficients(coefficients) if coefficients else None,
-        "lengths": numbers(lengths, "lengths"),
-        "points": whole_numbers(points),
-        "dt": dt,
-        "origin": numbers(origin, "an origin"),
-        "boundary": boundary,
-        "shape": shape,
+        "lengths": numbers(setting["lengths"], "lengths"),
+        "points": whole_numbers(setting["points"]),
+        "origin": numbers(setting["origin"], "an origin"),
+        **{name: setting[name] for name in ("dt", "boundary", "shape")},
     }
 
 

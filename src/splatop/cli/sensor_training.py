@@ -5,7 +5,7 @@ from pathlib import Path
 from typing import Any
 
 from ..errors import SplatopError
-from .app import console
+from .app import say
 from .reading import Reading, arguments, numbers, unknown_of
 from .sensor_options import whole_numbers
 
@@ -24,9 +24,9 @@ class Analysed:
 
     def judge(self, model: Any) -> None:
         """Say how well a trained model explains the reports."""
-        doubt = None if self.told is None else self.told.judge(model, _say)
+        doubt = None if self.told is None else self.told.judge(model, say)
         if doubt is not None:
-            _say(f"warning: {doubt}")
+            say(f"warning: {doubt}")
 
 
 def analysed(
@@ -72,7 +72,7 @@ def analysed(
         equation,
         coefficients=parse_coefficients(coefficients) if coefficients else {},
         points=whole_numbers(points),
-        say=_say,
+        say=say,
         **({"unknown": starts} if starts else {}),
         **{**given, "lengths": numbers(reading["lengths"], "lengths")},
     )
@@ -82,9 +82,5 @@ def analysed(
         "explained": told.explained,
     }
     save_trajectories(path, frames)
-    _say(f"wrote the frames that sensors tell: {path}")
+    say(f"wrote the frames that sensors tell: {path}")
     return Analysed(path, told.coefficients, told.explained, told)
-
-
-def _say(text: str) -> None:
-    console.print(text, markup=False, highlight=False, soft_wrap=True)

@@ -6,7 +6,7 @@ from typing import Annotated
 import typer
 
 from ..errors import SplatopError
-from .app import JsonOption, app, console, print_json
+from .app import JsonOption, app, console, print_json, say
 from .coarse_options import CoarseOption, factor_of, proposals, typical, within_budget
 from .compiled import keeps_compiled
 from .progress import TrainingProgress
@@ -176,12 +176,11 @@ def train(
     if not is_writer():
         return
     minutes = trained.record["train_minutes"]
-    console.print(
+    say(
         f"trained in {minutes:.1f} minutes, {trained.parameters:,} parameters: "
-        f"{out / 'model.safetensors'}",
-        highlight=False,
+        f"{out / 'model.safetensors'}"
     )
-    console.print(trained.record["summary"], markup=False, highlight=False, soft_wrap=True)
+    say(trained.record["summary"])
     if found is not None:
         found.judge(trained)
     if (trained.record.get("unknown") or {}).get("kept") == "learned":
@@ -189,7 +188,7 @@ def train(
         from ..reproduce.plots import save_figure
 
         picture, *_ = save_figure(draw_learned(trained), out / "learned")
-        console.print(f"a picture of the learned term: {picture}", markup=False, highlight=False)
+        say(f"a picture of the learned term: {picture}")
 
 
 @app.command()
@@ -227,7 +226,7 @@ def tune(
             print_json([asdict(one) for one in proposed])
             return
         for one in proposed:
-            console.print(f"• {one}", markup=False, highlight=False, soft_wrap=True)
+            say(f"• {one}")
         return
     with tempfile.TemporaryDirectory() as scratch:
         loaded = problem.load(PRESETS["fast"], Path(scratch))
@@ -245,7 +244,7 @@ def tune(
         print_json(asdict(tuned))
         return
     for reason in tuned.reasons:
-        console.print(f"• {reason}", markup=False, highlight=False)
+        say(f"• {reason}")
 
 
 @app.command()
@@ -296,4 +295,4 @@ def rollout(
             progress=lambda items: track(items, "rollout", console=console),
         )
     length = f"{steps or 200} steps" if times is None else f"{len(moments(times))} times"
-    console.print(f"wrote {written} trajectories of {length}: {out}", highlight=False)
+    say(f"wrote {written} trajectories of {length}: {out}")
