@@ -72,28 +72,16 @@ def chart(
         tag("title", title),
         *(_span(span, xs, top, height - bottom) for span in spans),
         _grid(xs, ys, x.label, y.label, width, height),
-        None
-        if level is None
-        else tag(
-            "line", class_="level", x1=left, x2=width - right, y1=_px(ys(level)), y2=_px(ys(level))
-        ),
+        None if level is None else _line("level", xs.start, xs.end, ys(level), ys(level)),
         *(_mark(mark, xs, top, height - bottom) for mark in marks if xs.low <= mark.x <= xs.high),
         *(_band(line, xs, ys) for line in lines if line.band),
         *(
             tag("path", class_=f"curve {line.style}", d=_path(line.x, line.y, xs, ys))
             for line in lines
         ),
-        tag(
-            "line",
-            class_="cursor",
-            x1=left,
-            x2=left,
-            y1=top,
-            y2=height - bottom,
-            visibility="hidden",
-        ),
-        tag(
-            "line", class_="now", x1=left, x2=left, y1=top, y2=height - bottom, visibility="hidden"
+        *(
+            _line(name, left, left, top, height - bottom, visibility="hidden")
+            for name in ("cursor", "now")
         ),
     ]
     svg = tag(
@@ -126,19 +114,19 @@ def legend(lines: Sequence[Line]) -> Html | None:
         *(
             tag(
                 "li",
-                tag(
-                    "svg",
-                    tag("line", class_=f"curve {line.style}", x1=0, x2=26, y1=5, y2=5),
-                    viewBox="0 0 26 10",
-                    class_="swatch",
-                    aria_hidden="true",
-                ),
+                swatch(line.style),
                 line.label,
             )
             for line in lines
         ),
         class_="legend",
     )
+
+
+def swatch(style: str) -> Html:
+    """A short piece of a curve."""
+    piece = tag("line", class_=f"curve {style}", x1=0, x2=26, y1=5, y2=5)
+    return tag("svg", piece, viewBox="0 0 26 10", class_="swatch", aria_hidden="true")
 
 
 def _thinned(line: Line) -> Line:
@@ -152,25 +140,17 @@ def _thinned(line: Line) -> Line:
 def _grid(xs: Scale, ys: Scale, x_label: str, y_label: str, width: int, height: int) -> Html:
     parts = []
     for value, label in ys.ticks:
-        at = _px(ys(value))
-        parts.append(tag("line", class_="grid", x1=_px(xs.start), x2=_px(xs.end), y1=at, y2=at))
-        parts.append(tag("text", label, class_="tick y", x=_px(xs.start - 7), y=at, dy="0.33em"))
+        at = ys(value)
+        parts.append(_line("grid", xs.start, xs.end, at, at))
+        beside = tag("text", label, class_="tick y", x=_px(xs.start - 7), y=_px(at), dy="0.33em")
+        parts.append(beside)
     for value, label in xs.ticks:
-        at = _px(xs(value))
-        parts.append(
-            tag("line", class_="tick", x1=at, x2=at, y1=_px(ys.start), y2=_px(ys.start + 4))
-        )
-        parts.append(tag("text", label, class_="tick x", x=at, y=_px(ys.start + 18)))
+        at = xs(value)
+        parts.append(_line("tick", at, at, ys.start, ys.start + 4))
+        parts.append(tag("text", label, class_="tick x", x=_px(at), y=_px(ys.start + 18)))
     middle_x, middle_y = (xs.start + xs.end) / 2, (ys.start + ys.end) / 2
     parts += [
-        tag(
-            "line",
-            class_="axis",
-            x1=_px(xs.start),
-            x2=_px(xs.end),
-            y1=_px(ys.start),
-            y2=_px(ys.start),
-        ),
+        _line("axis", xs.start, xs.end, ys.start, ys.start),
         tag("text", x_label, class_="label x", x=_px(middle_x), y=height - 6),
         tag(
             "text",
@@ -199,7 +179,7 @@ def _mark(mark: Mark, xs: Scale, top: Number, bottom: Number) -> Html:
     near_end = at > (xs.start + xs.end) / 2
     return tag(
         "g",
-        tag("line", x1=_px(at), x2=_px(at), y1=_px(top), y2=_px(bottom)),
+        _line(None, at, at, top, bottom),
         tag(
             "text",
             mark.note,
@@ -245,6 +225,11 @@ def _band(line: Line, xs: Scale, ys: Scale) -> Html:
         class_=f"band {line.style}",
         d="M" + "L".join(f"{a:.1f} {b:.1f}" for a, b in outline) + "Z" if points else "",
     )
+
+
+def _line(kind: str | None, x1: Number, x2: Number, y1: Number, y2: Number, **more: object) -> Html:
+    ends = {"x1": _px(x1), "x2": _px(x2), "y1": _px(y1), "y2": _px(y2)}
+    return tag("line", class_=kind, **ends, **more)
 
 
 def _px(value: Number) -> str:

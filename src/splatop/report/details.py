@@ -14,7 +14,7 @@ from ..model import ModelSpec
 from .charts import Line, chart, legend
 from .evaluated import EvaluatedRun
 from .learned_part import LearnedPart
-from .markup import Child, Html, tag, wide
+from .markup import Child, Html, table, tag, wide
 from .mathml import mathml
 from .pictures import DIVERGING, field_picture
 from .playback import Playback
@@ -66,27 +66,22 @@ def coefficients_section(runs: Sequence[EvaluatedRun], playback: Playback | None
             rows.append(_coefficient_row(run, name, values, true.get(name), playback))
     if not rows:
         return None
-    with_interval = any(row[1] for row in rows)
     head = [
         "run",
         "coefficient",
         "estimate",
-        *(["95 % interval"] if with_interval else []),
+        "95 % interval",
         "true",
         "mean error",
         "largest error",
     ]
+    if all(row[3] is None for row in rows):
+        head, *rows = ([*row[:3], *row[4:]] for row in (head, *rows))
+    rows = [["–" if cell is None else cell for cell in row] for row in rows]
     return section(
         "coefficients",
         "Identified coefficients",
-        wide(
-            tag(
-                "table",
-                tag("thead", tag("tr", *(tag("th", name, scope="col") for name in head))),
-                tag("tbody", *(row[0](with_interval) for row in rows)),
-            ),
-            label="Identified coefficients",
-        ),
+        wide(table(head, rows), label="Identified coefficients"),
         tag(
             "p",
             "Estimate and true value belong to the trajectory of the player, or to the first one; "
@@ -96,31 +91,26 @@ def coefficients_section(runs: Sequence[EvaluatedRun], playback: Playback | None
     )
 
 
-def _coefficient_row(run: EvaluatedRun, name: str, values: list, true: list | None, playback):
+def _coefficient_row(
+    run: EvaluatedRun, name: str, values: list, true: list | None, playback: Playback | None
+) -> list[str | None]:
     index = playback.trajectory if playback and playback.trajectory < len(values) else 0
     held = run.metrics.coefficients
     rollouts = playback.rollouts if playback else ()
     rollout = next((r for r in rollouts if r.label == run.label), None)
     interval = rollout.intervals.get(name) if rollout else None
-
-    def row(with_interval: bool) -> Html:
-        return tag(
-            "tr",
-            tag("th", run.label, scope="row"),
-            tag("td", name),
-            tag("td", typeset(values[index], 4)),
-            tag("td", _half_width(interval)) if with_interval else None,
-            tag("td", typeset(true[index], 4) if true and index < len(true) else "unknown"),
-            tag("td", _error(held, "relative_error", name)),
-            tag("td", _error(held, "relative_error_max", name)),
-        )
-
-    return row, interval is not None
+    return [
+        run.label,
+        name,
+        typeset(values[index], 4),
+        None if interval is None else _half_width(interval),
+        typeset(true[index], 4) if true and index < len(true) else "unknown",
+        _error(held, "relative_error", name),
+        _error(held, "relative_error_max", name),
+    ]
 
 
-def _half_width(interval: tuple[float, float] | None) -> str:
-    if interval is None:
-        return "–"
+def _half_width(interval: tuple[float, float]) -> str:
     half = (interval[1] - interval[0]) / 2
     return f"± {typeset(half)}" if math.isfinite(half) else "unbounded"
 

@@ -2,6 +2,7 @@
 
 import html
 import json
+from collections.abc import Iterable
 from typing import Any
 
 
@@ -34,6 +35,15 @@ def tag(name: str, *children: Child, **attributes: object) -> Html:
 def wide(*children: Child, label: str, class_: str = "scroll") -> Html:
     """What may be wider than the page: it scrolls by itself, also with the keyboard."""
     return tag("div", *children, class_=class_, role="region", aria_label=label, tabindex=0)
+
+
+def table(head: Iterable[Child], rows: Iterable[Iterable[Child]]) -> Html:
+    """Headings above, and rows of which the first cell is the heading."""
+    body = []
+    for first, *cells in rows:
+        body.append(tag("tr", tag("th", first, scope="row"), *(tag("td", cell) for cell in cells)))
+    top = tag("tr", *(tag("th", name, scope="col") for name in head))
+    return tag("table", tag("thead", top), tag("tbody", *body))
 
 
 def join(children: Any, separator: str = "") -> Html:

@@ -7,6 +7,7 @@ from ..benchmarks import BENCHMARKS
 from ..evaluate.published import PublishedRollout
 from ..evaluate.results import Metrics, divergence_text
 from ..evaluate.written import percent, typeset
+from .charts import swatch
 from .evaluated import Entry, EvaluatedRun
 from .markup import Child, Html, tag, wide
 from .sections import section
@@ -153,15 +154,11 @@ def comparison_section(shown: Sequence[Entry], published: Sequence[PublishedRoll
     rows = [_row(entry, best) for entry in shown]
     width = len(_COLUMNS) + 2
     if published:
+        said = "published in the paper, at its own size and grid"
         rows.append(
             tag(
                 "tr",
-                tag(
-                    "th",
-                    "published in the paper, at its own size and grid",
-                    colspan=width,
-                    scope="rowgroup",
-                ),
+                tag("th", said, colspan=width, scope="rowgroup"),
                 class_="group",
             )
         )
@@ -190,14 +187,7 @@ def comparison_section(shown: Sequence[Entry], published: Sequence[PublishedRoll
 
 def _row(entry: Entry, best: dict[str, float | None]) -> Html:
     metrics = entry.metrics
-    swatch = tag(
-        "svg",
-        tag("line", class_=f"curve {entry.style}", x1=0, x2=26, y1=5, y2=5),
-        viewBox="0 0 26 10",
-        class_="swatch",
-        aria_hidden="true",
-    )
-    cells: list[Child] = [tag("th", swatch, entry.label, scope="row")]
+    cells: list[Child] = [tag("th", swatch(entry.style), entry.label, scope="row")]
     count = entry.model.parameters
     cells.append(tag("td", _count(count) if count else "none"))
     if metrics.diverged:

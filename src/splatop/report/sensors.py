@@ -10,7 +10,7 @@ from ..assimilate.uncertain_frames import Frames
 from ..data.atomic import write_whole
 from ..errors import SplatopError
 from .charts import Line, chart, legend
-from .markup import Child, Html, tag
+from .markup import Child, Html, table, tag
 from .page import page_text
 from .sections import Charts, section
 from .sensor_pictures import frame_picture, space_time_picture
@@ -172,16 +172,14 @@ def _misfit(charts: Charts, analysis: Analysis) -> Html:
     each = np.sqrt(np.bincount(own, residual**2) / np.bincount(own))
     worst = np.argsort(-each)[:_WORST]
     rows = [
-        tag(
-            "tr",
-            tag("td", str(names[i]), style="text-align: left"),
-            tag("td", ", ".join(f"{x:.4g}" for x in held.places[own == i][0])),
-            tag("td", f"{int((own == i).sum())}"),
-            tag("td", f"{each[i]:.2f}"),
+        (
+            str(names[i]),
+            ", ".join(f"{x:.4g}" for x in held.places[own == i][0]),
+            f"{int((own == i).sum())}",
+            f"{each[i]:.2f}",
         )
         for i in worst
     ]
-    head = tag("tr", *(tag("th", text) for text in ("sensor", "place", "reports", "misfit")))
     return section(
         "misfit",
         "Misfit",
@@ -197,7 +195,7 @@ def _misfit(charts: Charts, analysis: Analysis) -> Html:
             tag(
                 "div",
                 tag("h3", "By sensor: the largest"),
-                tag("table", tag("thead", head), tag("tbody", *rows)),
+                table(("sensor", "place", "reports", "misfit"), rows),
                 class_="column",
             ),
             class_="columns",

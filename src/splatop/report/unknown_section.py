@@ -7,7 +7,7 @@ from ..equation import LearnedTerm
 from ..evaluate.written import percent, typeset
 from .charts import Line, Span, chart, legend
 from .evaluated import EvaluatedRun
-from .markup import Child, Html, tag
+from .markup import Child, Html, table, tag
 from .pictures import SEQUENTIAL, field_picture
 from .sections import Charts, section
 from .term_curves import Curve, Map, curves, learned_term, sampled_arguments, shown_as, term_map
@@ -57,23 +57,7 @@ def answer(
 
 
 def _table(head: Sequence[str], rows: Sequence[Sequence[str]]) -> Html:
-    return tag(
-        "div",
-        tag(
-            "table",
-            tag("thead", tag("tr", *(tag("th", name, scope="col") for name in head))),
-            tag(
-                "tbody",
-                *(
-                    tag(
-                        "tr", tag("th", row[0], scope="row"), *(tag("td", cell) for cell in row[1:])
-                    )
-                    for row in rows
-                ),
-            ),
-        ),
-        class_="scroll",
-    )
+    return tag("div", table(head, rows), class_="scroll")
 
 
 def _shares(shares: Mapping[str, float]) -> Html | None:
