@@ -30,9 +30,9 @@ test: $(READY) browser
 test-all: $(READY) browser
 	$(BIN)/python -m pytest -m '' -n 2 --dist loadfile
 
-coverage: $(READY) browser  # of the quick tests, by line: the table, and the pages in build/coverage
-	$(BIN)/python -m pytest -n 2 --dist loadfile \
-		--cov=splatop --cov-report=term:skip-covered --cov-report=html:build/coverage
+coverage: $(READY) browser  # of the quick tests, by line: into CONTRIBUTING.md, and pages in build/coverage
+	$(BIN)/python tools/suite.py quick
+	$(BIN)/python tools/suite.py tables
 
 lint: $(READY)
 	$(BIN)/ruff check .

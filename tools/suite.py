@@ -112,8 +112,8 @@ def said() -> str:
         longest = sorted(held, key=lambda name: -held[name]["cpu_seconds"])[:ROOMS]
         minutes = sum(one["cpu_seconds"] for one in held.values()) / 60
         parts.append(
-            f"Of {len(slow_files())} files with slow tests {len(held)} were run: {total['passed']} "
-            f"passed, {total['failed']} failed, {minutes:.0f} minutes of CPU time, most in "
+            f"The slow tests of {len(held)} files were run: {total['passed']} passed, "
+            f"{total['failed']} failed, {minutes:.0f} minutes of CPU time, most in "
             + ", ".join(f"`{name}` ({held[name]['cpu_seconds']:.0f} s)" for name in longest)
             + "."
         )
