@@ -4,7 +4,6 @@ import jax.numpy as jnp
 import numpy as np
 
 import splatop
-from splatop.solver import solve
 
 
 def main(points: int = 64, steps: int = 50) -> float:
@@ -12,7 +11,7 @@ def main(points: int = 64, steps: int = 50) -> float:
     known, box, dt = {"v": 0.02, "D": 5e-4, "r": 0.2}, (1.0, 1.0), 0.5
     x = np.arange(points) / points
     start = 0.5 * np.sin(2 * np.pi * x)[:, None] * np.cos(4 * np.pi * x)[None]
-    truth, _ = solve(equation, known, start[None], lengths=box, dt=dt, steps=steps)
+    truth, _ = splatop.solve(equation, known, start[None], lengths=box, dt=dt, steps=steps)
     truth = truth.astype(np.float32)
 
     tuned = splatop.choose_numerics(equation, known, truth[::5], lengths=box, dt=dt)

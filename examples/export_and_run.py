@@ -7,7 +7,6 @@ import jax
 import numpy as np
 
 import splatop
-from splatop.export import save_export
 
 
 def main(points: int = 64, steps: int = 10, batch: int = 4) -> float:
@@ -15,7 +14,7 @@ def main(points: int = 64, steps: int = 10, batch: int = 4) -> float:
     exported = splatop.export_model(model, points=points, steps=steps)
     with tempfile.TemporaryDirectory() as folder:
         path = Path(folder) / "rollout.bin"
-        save_export(path, exported, model, format="stablehlo")
+        splatop.save_export(path, exported, model, format="stablehlo")
         data = path.read_bytes()
     print(f"{len(data) / 1e3:.0f} kB, returns {exported.description['output']['shape']}")
 

@@ -1,7 +1,6 @@
 """Unknown coefficients from the first seven frames of a trajectory, with intervals."""
 
 import splatop
-from splatop.identify import identify_trajectories
 
 
 def main(points: int = 64, trajectories: int = 3) -> float:
@@ -10,7 +9,7 @@ def main(points: int = 64, trajectories: int = 3) -> float:
         problem, split="test", trajectories=trajectories, steps=7, points=points
     )
     worst = 0.0
-    for index, found in enumerate(identify_trajectories(problem.equation, None, data)):
+    for index, found in enumerate(splatop.identify_trajectories(problem.equation, None, data)):
         for name, estimate in found.estimates.items():
             low, high = found.intervals[name]
             true = float(data.coefficients[name][index])

@@ -10,6 +10,7 @@ from pathlib import Path
 
 import pytest
 
+import splatop
 from splatop.training import Settings, preset
 
 ROOT = Path(__file__).parent.parent
@@ -84,6 +85,22 @@ def test_the_site_builds_strictly(tmp_path):
         assert not fetched, (path.name, fetched)
 
 
+def test_what_pages_and_examples_import_is_public():
+    pages = [ROOT / "README.md", *DOCS.rglob("*.md"), *(ROOT / "examples").rglob("*.py")]
+    deep = re.compile(r"^ *(?:from|import) splatop\.\S+", re.MULTILINE)
+    assert not {str(path): found for path in pages if (found := deep.findall(path.read_text()))}
+
+
+def test_the_reference_lists_every_public_name_once():
+    listed = re.findall(r"^::: splatop\.(\S+)$", (DOCS / "api.md").read_text(), re.MULTILINE)
+    names = [path.rpartition(".")[2] for path in listed]
+    assert sorted(names) == sorted({*splatop.__all__} - {"__version__"})
+    for path, name in zip(listed, names, strict=True):
+        if path != name:  # a package has the same name: the function is named where it is defined
+            module = importlib.import_module(f"splatop.{path.rpartition('.')[0]}")
+            assert getattr(module, name) is getattr(splatop, name)
+
+
 def test_no_path_of_a_machine_is_in_the_pages():
     for path in DOCS.rglob("*.md"):
         assert not re.search(r"/(home|work|root|Users)/", path.read_text()), path.name
@@ -97,6 +114,12 @@ def test_results_are_those_of_the_committed_measurements(monkeypatch):
     shown = re.findall(r"\]\((images/[^)]+)\)", results.PAGE.read_text())
     assert len(shown) == 3 + bool(list((ROOT / "results").glob("rivals/*.json")))
     assert all((DOCS / image).exists() for image in shown)
+
+
+def test_contributing_says_what_was_measured_of_the_tests():
+    suite = importlib.import_module("suite")
+    marked = f"{suite.BEGIN}\n{suite.said()}\n{suite.END}"
+    assert marked in suite.PAGE.read_text(), "run `python tools/suite.py tables`"
 
 
 def test_the_table_of_settings_has_all_of_them():

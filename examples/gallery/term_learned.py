@@ -7,13 +7,12 @@ something depends on u. What was learned is a function, drawn over the range of 
 import numpy as np
 
 import splatop
-from splatop.solver import solve_trajectories
 
 POINTS, STEPS, TRAJECTORIES = 64, 40, 10
 
 nature = splatop.parse_equation("dt(u) = D*d2x(u) + sin(3*u)*exp(-u^2)", dims=1)
 grid = splatop.Grid((POINTS,), (1.0,))
-made = solve_trajectories(
+made = splatop.solve_trajectories(
     nature, {"D": 0.002}, grid=grid, dt=0.05, steps=STEPS, trajectories=TRAJECTORIES, seed=0
 )
 data = np.stack(list(made))

@@ -14,7 +14,10 @@ from ._version import __version__ as __version__
 
 if TYPE_CHECKING:  # what type checkers and editors read; `_HOMES` is what Python reads
     from .assimilate import Analysis as Analysis
+    from .assimilate import Frames as Frames
     from .assimilate import Observations as Observations
+    from .assimilate import Placement as Placement
+    from .assimilate import Reconstruction as Reconstruction
     from .assimilate import assimilate as assimilate
     from .assimilate import place as place
     from .assimilate import reconstruct as reconstruct
@@ -23,14 +26,19 @@ if TYPE_CHECKING:  # what type checkers and editors read; `_HOMES` is what Pytho
     from .benchmarks import get_benchmark as get_benchmark
     from .data import ArrayTrajectories as ArrayTrajectories
     from .data import Trajectories as Trajectories
+    from .data import WindowSampler as WindowSampler
     from .data import generate as generate
+    from .data import generate_to_file as generate_to_file
+    from .data import in_memory as in_memory
     from .data import open_trajectories as open_trajectories
     from .data import save_trajectories as save_trajectories
     from .derivative import Derivative as Derivative
     from .derivative import gradient as gradient
     from .derivative import laplacian as laplacian
     from .derivative import partial as partial
+    from .derivative import value as value
     from .discover import Discovered as Discovered
+    from .discover import FoundTerm as FoundTerm
     from .discover import discover as discover
     from .domain import Axis as Axis
     from .domain import Condition as Condition
@@ -38,18 +46,36 @@ if TYPE_CHECKING:  # what type checkers and editors read; `_HOMES` is what Pytho
     from .encoders import Encoder as Encoder
     from .encoders import LatticeEncoder as LatticeEncoder
     from .encoders import UNetEncoder as UNetEncoder
+    from .encoders import check_frame as check_frame
     from .ensemble import Ensemble as Ensemble
+    from .equation import EXAMPLES as EXAMPLES
+    from .equation import Advection as Advection
+    from .equation import Diffusion as Diffusion
     from .equation import Equation as Equation
+    from .equation import LearnedTerm as LearnedTerm
+    from .equation import Reaction as Reaction
+    from .equation import SelfAdvection as SelfAdvection
     from .equation import Term as Term
+    from .equation import format_equation as format_equation
+    from .equation import latex as latex
     from .equation import parse_equation as parse_equation
     from .errors import SplatopError as SplatopError
+    from .estimate import estimate as estimate
+    from .evaluate import Metrics as Metrics
+    from .evaluate import ReferenceTrajectories as ReferenceTrajectories
+    from .evaluate import evaluate as evaluate
+    from .evaluate import evaluate_all as evaluate_all
     from .export import export_model as export_model
+    from .export import save_export as save_export
     from .finite_differences import FiniteDifferenceJets as FiniteDifferenceJets
     from .fitted import Fitted as Fitted
     from .fitting import fit as fit
     from .gaussians import Gaussians as Gaussians
     from .grid import Grid as Grid
+    from .identify import Identified as Identified
     from .identify import identify as identify
+    from .identify import identify_trajectories as identify_trajectories
+    from .identify import lattice_jets as lattice_jets
     from .integrators import ETDRK4 as ETDRK4
     from .integrators import RK4 as RK4
     from .integrators import Integrator as Integrator
@@ -64,6 +90,7 @@ if TYPE_CHECKING:  # what type checkers and editors read; `_HOMES` is what Pytho
     from .numerics import build_physics as build_physics
     from .operators import FNO as FNO
     from .operators import Conditioning as Conditioning
+    from .operators import OperatorStepper as OperatorStepper
     from .physics import EmbeddedPhysics as EmbeddedPhysics
     from .points import Points as Points
     from .registry import register as register
@@ -71,6 +98,10 @@ if TYPE_CHECKING:  # what type checkers and editors read; `_HOMES` is what Pytho
     from .render import FourierRenderer as FourierRenderer
     from .render import LocalRenderer as LocalRenderer
     from .render import Renderer as Renderer
+    from .solver import ReferenceSolver as ReferenceSolver
+    from .solver import initial_condition as initial_condition
+    from .solver import solve as solve
+    from .solver import solve_trajectories as solve_trajectories
     from .spaces import BoxSpace as BoxSpace
     from .spaces import ShapeSpace as ShapeSpace
     from .spectral import BoxFilter as BoxFilter
@@ -83,43 +114,50 @@ if TYPE_CHECKING:  # what type checkers and editors read; `_HOMES` is what Pytho
     from .surrogate import Surrogate as Surrogate
     from .training import Problem as Problem
     from .training import Settings as Settings
+    from .training import preset as preset
     from .training import train as train
     from .tune import choose_numerics as choose_numerics
     from .walls import WallPhysics as WallPhysics
 
 # The public names by the module that defines them; `new=old` is `import old as new`.
 _HOMES = {
-    "assimilate": "Analysis assimilate Observations place reconstruct",
+    "assimilate": "Analysis Frames Observations Placement Reconstruction assimilate place "
+    "reconstruct",
     "benchmarks": "BENCHMARKS Benchmark get_benchmark",
-    "data": "ArrayTrajectories Trajectories generate open_trajectories save_trajectories",
-    "derivative": "Derivative gradient laplacian partial",
-    "discover": "Discovered discover",
+    "data": "ArrayTrajectories Trajectories WindowSampler generate generate_to_file in_memory "
+    "open_trajectories save_trajectories",
+    "derivative": "Derivative gradient laplacian partial value",
+    "discover": "Discovered FoundTerm discover",
     "domain": "Axis Condition Domain",
-    "encoders": "Encoder LatticeEncoder UNetEncoder",
+    "encoders": "Encoder LatticeEncoder UNetEncoder check_frame",
     "ensemble": "Ensemble",
-    "equation": "Equation parse_equation Term",
+    "equation": "EXAMPLES Advection Diffusion Equation LearnedTerm Reaction SelfAdvection Term "
+    "format_equation latex parse_equation",
     "errors": "SplatopError",
-    "export": "export_model",
+    "estimate": "estimate",
+    "evaluate": "Metrics ReferenceTrajectories evaluate evaluate_all",
+    "export": "export_model save_export",
     "finite_differences": "FiniteDifferenceJets",
     "fitted": "Fitted",
     "fitting": "fit",
     "gaussians": "Gaussians",
     "grid": "Grid",
-    "identify": "identify",
-    "integrators": "ETDRK4 Integrator RK4",
+    "identify": "Identified identify identify_trajectories lattice_jets",
+    "integrators": "ETDRK4 RK4 Integrator",
     "jets": "Jet JetProvider SpectralJets SplatJets",
     "model": "Model load=load_model save=save_model",
     "numerics": "Numerics build_physics",
-    "operators": "Conditioning FNO",
+    "operators": "FNO Conditioning OperatorStepper",
     "physics": "EmbeddedPhysics",
     "points": "Points",
     "registry": "register",
     "render": "DenseRenderer FourierRenderer LocalRenderer Renderer",
+    "solver": "ReferenceSolver initial_condition solve solve_trajectories",
     "spaces": "BoxSpace ShapeSpace",
     "spectral": "BoxFilter Filter PassThrough SharpFilter SmoothFilter",
     "stepper": "Stepper rollout",
     "surrogate": "Surrogate",
-    "training": "Problem Settings train",
+    "training": "Problem Settings preset train",
     "tune": "choose_numerics",
     "walls": "WallPhysics",
 }

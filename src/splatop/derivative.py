@@ -80,6 +80,7 @@ def partial(*index: int) -> Derivative:
 
 
 def value(dims: int) -> Derivative:
+    """The field itself, in so many dimensions."""
     return partial(*(0,) * dims)
 
 
@@ -91,16 +92,20 @@ def along(axis: int, dims: int, order: int = 1) -> Derivative:
 
 
 def gradient(dims: int) -> tuple[Derivative, ...]:
+    """The first derivative along each axis."""
     return tuple(along(axis, dims) for axis in range(dims))
 
 
 def laplacian(dims: int) -> Derivative:
+    """The sum of the second derivatives."""
     return Derivative(tuple(sorted((along(axis, dims, 2).terms[0]) for axis in range(dims))))
 
 
 def bilaplacian(dims: int) -> Derivative:
+    """The Laplacian of the Laplacian."""
     return laplacian(dims) @ laplacian(dims)
 
 
 def inverse_laplacian(dims: int) -> Derivative:
+    """What the field is the Laplacian of, without its mean: a stream function of a vorticity."""
     return Derivative(value(dims).terms, inverse_laplacians=1)

@@ -7,3 +7,4 @@ from .place import place as place
 from .reconstruct import Reconstruction as Reconstruction
 from .reconstruct import reconstruct as reconstruct
 from .state import Analysis as Analysis
+from .uncertain_frames import Frames as Frames
