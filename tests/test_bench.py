@@ -1,9 +1,12 @@
 """`splatop bench`: it runs, says what it promises to, and its errors are as small as claimed."""
 
+import importlib
 import json
 import re
 from pathlib import Path
 
+import equinox as eqx
+import jax
 import numpy as np
 import pytest
 
@@ -25,6 +28,34 @@ PROMISED = {
     "operators": ("fno_step_speedup", "fno_gradient_speedup_batch20"),
     "training": ("train_step_speedup", "data_batch_over_train_step"),
 }
+
+
+# As small as a group can be.
+TINY = {
+    "render": {"points": 20, "anchors": 6},
+    "surrogate": {"points": 24},
+    "training": {"points": 24, "batch": 2, "horizon": 2},
+    "shapes": {"anchors": 8, "points": 150, "pixels": 24},
+    "walls": {},
+}
+
+
+@pytest.mark.parametrize("name", TINY)
+def test_what_is_timed_can_be_compiled(name, monkeypatch):
+    """Every contender is traced, which takes a tenth of the time that compiling takes."""
+
+    def traced(contenders, repeats):
+        shapes = {key: eqx.filter_eval_shape(f, *args) for key, (f, args) in contenders.items()}
+        assert all(jax.tree.leaves(shape) for shape in shapes.values())
+        return {key: float(number) for number, key in enumerate(contenders, start=1)}
+
+    for module in ("steps", "shapes", "stiff", "rendering"):
+        held = importlib.import_module(f"splatop.bench.{module}")
+        monkeypatch.setattr(held, "measured_times", traced)
+        monkeypatch.setattr(held, "relative_error", lambda found, truth: 0.5, raising=False)
+    found = bench.GROUPS[name](repeats=1, **TINY[name])
+    assert set(PROMISED.get(name, ())) <= set(found)
+    assert all(np.isfinite(value) and value > 0 for value in found.values())
 
 
 @pytest.mark.slow
