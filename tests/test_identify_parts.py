@@ -215,6 +215,19 @@ def test_a_kink_that_the_grid_just_resolves_is_no_noise_either():
     assert measure(smooth + 2e-5 * noise).noise == pytest.approx(2e-5, rel=0.1)
 
 
+def test_noise_on_spots_thinner_than_a_cell_is_told_by_time():
+    """A spot that fills the spectrum and changes slowly, and a front that moves; exactly known."""
+    x, times = np.arange(64) / 64, 0.1 * np.arange(24)[:, None]
+    spot = np.exp(-(((x - 0.5) / 0.008) ** 2)) * (1 + 0.5 * np.sin(times))
+    front = np.tanh((0.25 - np.abs((x - 0.3 * times) % 1 - 0.5)) / 0.004)
+    noise = np.random.default_rng(0).standard_normal(spot.shape)
+    for clean, found in ((spot, 0.02), (front, 0.0)):
+        assert measure(clean[None, :, None]).noise < 1e-7
+        seen = measure((clean + 0.02 * noise)[None, :, None])
+        assert seen.unresolved > 0.01
+        assert seen.noise == pytest.approx(found, rel=0.1)
+
+
 def test_least_squares_does_not_mind_units():
     generator = np.random.default_rng(0)
     columns = generator.normal(size=(2, 50)) * np.array([[1e8], [1e-8]])

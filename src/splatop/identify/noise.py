@@ -1,5 +1,6 @@
 """Noise level and band of measured frames, from their Fourier spectrum."""
 
+import math
 from dataclasses import dataclass
 from functools import lru_cache
 
@@ -20,6 +21,10 @@ _ROUNDING = 2e-6
 _ROUNDING_OF_MEAN = 1e-7
 # Deviations from what white noise would do, from which small scales are no noise.
 _NOT_WHITE = 8.0
+# Differences in time that leave noise of fields that are smooth in time; and by what share of it
+# noise may be uneven over modes, places, and these differences.
+_DIFFERENCES = (4, 6)
+_UNEVEN = 0.2
 
 
 @dataclass(frozen=True)
@@ -62,7 +67,7 @@ def measure(frames: np.ndarray, *, tail: float = TAIL) -> Spectrum:
     power = np.sum(energy * weights, axis=axes)
     small = _not_white(frames, modes, points, power)
     if small:
-        floor = np.zeros_like(floor)
+        floor = _floor_in_time(modes, points)
     band = tuple(
         _highest(energy * weights, weights, axis, floor, frames=count, tail=tail)
         for axis in range(len(points))
@@ -120,8 +125,41 @@ def _floor(energy: np.ndarray, points: tuple[int, ...], frames: int) -> np.ndarr
     far = _far(points)
     if not far.any():
         return np.zeros(len(energy))
-    # The mean of `frames` exponential variables has this median, to better than 4 %.
-    return np.median(energy[:, far], axis=1) / (1 - 1 / (3 * frames))
+    return _from_median(energy[:, far], float(frames))
+
+
+def _from_median(energy: np.ndarray, count: float) -> np.ndarray:
+    """The mean of variables `(..., n)` that are means of so many exponential ones, from their
+    median, to better than 4 %: a few that are a field do not move it."""
+    return np.asarray(np.median(energy, axis=-1) / (1 - 1 / (3 * max(count, 1.0))))
+
+
+def _floor_in_time(modes: np.ndarray, points: tuple[int, ...]) -> np.ndarray:
+    """The same where a field reaches into the highest modes: what remains of these in high
+    differences from frame to frame, if that is white. Zero if it is not: then it is the field."""
+    far = _far(points)
+    axes = tuple(range(2, 2 + len(points)))
+    found = np.zeros(modes.shape[2])
+    if modes.shape[1] < 2 * max(_DIFFERENCES):
+        return found
+    for c in range(len(found)):
+        floors = []
+        for order in _DIFFERENCES:
+            grown = math.comb(2 * order, order)
+            rest = np.diff(modes[:, :, c], n=order, axis=1) * far / math.sqrt(grown)
+            energy = np.mean(np.abs(rest) ** 2, axis=(0, 1))[far]
+            # Differences have so much in common that they count for fewer frames.
+            alike = math.comb(4 * order, 2 * order) / grown**2
+            floor = float(_from_median(energy, rest.shape[0] * rest.shape[1] / alike))
+            small = np.fft.irfftn(rest, s=points, axes=axes, norm="forward")
+            peaked = abs(_fourth_moment(small) / 3 - 1) > _UNEVEN
+            if peaked or not np.mean(energy) <= (1 + _UNEVEN) * floor:
+                break
+            floors.append(floor)
+        else:
+            if max(floors) <= (1 + _UNEVEN) * min(floors):
+                found[c] = floors[-1]
+    return found
 
 
 def _not_white(
