@@ -9,6 +9,7 @@ import pytest
 from typer.testing import CliRunner
 
 import splatop
+from splatop import discover
 from splatop.cli.app import app
 from splatop.data import (
     ArrayTrajectories,
@@ -334,3 +335,26 @@ def test_inputs_between_uneven_frames():
     )
     # Cubic interpolation over up to 0.2: 3/128 (0.6)^4 of the forcing over the longest interval.
     assert fitted.evaluate().rl2_mean < 2e-3
+
+
+@pytest.mark.parametrize("noise", [0.0, 0.005])
+def test_terms_with_inputs_are_found(noise):
+    """Any field obeys an equation with the right force: here two waves, and a force made for them,
+    which acts by itself and times the field."""
+    x, t = 2 * np.pi * np.arange(48) / 48, 0.1 * np.arange(61)[:, None]
+    sides = ((1, 0.5, 0.3, 0.0), (2, -0.3, 0.5, 1.0), (3, 0.3, 0.2, 2.0))
+    u = 0.4 + sum(a * np.cos(k * x - w * t + p) for k, w, a, p in sides)
+    rate = sum(a * w * np.sin(k * x - w * t + p) for k, w, a, p in sides)
+    second = -sum(a * k**2 * np.cos(k * x - w * t + p) for k, w, a, p in sides)
+    f = (rate - 0.1 * second) / (1.5 - 0.5 * u)
+    data = np.stack([u, f], axis=1)
+    data = data + noise * np.random.default_rng(0).standard_normal(data.shape)
+    how = {"dt": 0.1, "lengths": 2 * np.pi, "fields": ("u", "f"), "inputs": ("f",)}
+    found = discover(data, "dt(u) = ?", terms="u, f, dx(u), d2x(u), u*f, f^2, u^2, dx(f)", **how)
+    told = {term.text: term.coefficient for term in found.terms}
+    assert set(told) == {"f", "d2x(u)", "f*u"}
+    tolerance = 0.03 if noise else 1e-3
+    assert told == pytest.approx({"f": 1.5, "d2x(u)": 0.1, "f*u": -0.5}, rel=tolerance)
+    beside = discover(data, "dt(u) = 1.5*f + ?(u, f, d2x(u))", budget=0.0, **how)
+    assert {term.text for term in beside.terms} == {"d2x(u)", "f*u"}
+    assert parse_equation(beside.equation, dims=1, inputs=("f",)).inputs == ("f",)

@@ -62,17 +62,18 @@ def discover(
     shape: str | None = None,
     mask: str | np.ndarray | None = None,
     points: np.ndarray | None = None,
+    inputs: Sequence[str] | None = None,
     progress: Callable[[int, int], None] | None = None,
 ) -> Discovered:
     """The equation behind trajectories, where its text has `?` for what is not known.
 
     `data` are trajectories, a file of them, or arrays as `fit` takes them, with `dt`, `lengths`,
-    `origin`, `fields`, `periodic`, `drop_end`, `boundary`, `sampling`, `shape`, `mask` and
-    `points`. `known` are values of coefficients that the text names; those it names without a value
-    are found along. Candidates are `terms` ("u, u^2, u*dx(u)"), or products of up to `degree`
-    fields and derivatives up to the `order` (else 4, on a shape 2) that respect each `symmetry`
-    named: rotation, mirror, galilei, conservation. `velocity` names the fields that are its
-    components.
+    `origin`, `fields`, `periodic`, `drop_end`, `boundary`, `sampling`, `shape`, `mask`, `points`
+    and `inputs`, which have no equation but stand in candidates. `known` are values of coefficients
+    that the text names; those it names without a value are found along. Candidates are `terms`
+    ("u, u^2, u*dx(u)"), or products of up to `degree` fields and derivatives up to the `order`
+    (else 4, on a shape 2) that respect each `symmetry` named: rotation, mirror, galilei,
+    conservation. `velocity` names the fields that are its components.
 
     `frames` successive ones from `start` on are used, or as many of all as a pass allows for.
     About `budget` seconds go into refining the coefficients in time; with 0, or where noisy frames
@@ -92,27 +93,27 @@ def discover(
         shape=shape,
         mask=mask,
         points=points,
+        inputs=inputs,
     )
     partial = parse_partial_equation(
-        equation, dims=trajectories.grid.dims, fields=trajectories.fields
+        equation,
+        dims=trajectories.grid.dims,
+        fields=trajectories.fields,
+        inputs=trajectories.inputs,
     )
-    if trajectories.inputs:
-        raise SplatopError(
-            f"{trajectories.source}: expected data without inputs to find terms in, got "
-            f"{', '.join(trajectories.inputs)}: leave --inputs out, and they are fields as others"
-        )
     if not trajectories.even:
         raise SplatopError(
             f"{trajectories.source}: expected evenly spaced frames to find terms in, got uneven "
             "ones: interpolate them to even times"
         )
-    if partial.known is not None and partial.known.uses_time:
+    told = () if partial.known is None else partial.known.terms
+    if any(term.uses_time for term in told):
         raise SplatopError(
             "expected known terms without the time t beside ?, got some with it: terms of an "
             "equation that depends on time cannot be found yet"
         )
     setting = Setting.of(
-        trajectories.fields,
+        (*trajectories.fields, *trajectories.inputs),
         trajectories.grid.dims,
         symmetry,
         velocity,
@@ -121,12 +122,12 @@ def discover(
     )
     setting = replace(setting, streams=trajectories.domain.all_periodic)
     question = ask(partial, setting, known=dict(known or {}), terms=terms)
-    held = _frames(trajectories, question, frames, start)
+    held = _frames(trajectories.together, question, frames, start)
     basis, _ = question.basis
     moments = accumulate(
         held,
         basis.expressions(),
-        fields=question.fields,
+        fields=question.channels,
         known=question.known,
         coefficients=question.values,
         progress=progress,

@@ -98,7 +98,10 @@ class _Columns(eqx.Module):
         for i in others:
             side = field_value(self.expressions[i], jet, fields=self.fields, coefficients={})
             columns = columns.at[i].set(side)
-        known = jnp.zeros_like(u) if self.known is None else self.known(jet, coefficients)
+        known = jnp.zeros_like(u)  # inputs are given: nothing is known of their change
+        if self.known is not None:
+            told = self.known(jet, coefficients)
+            known = known.at[: len(told)].set(told)
         columns = jnp.concatenate([columns, u, known])
         return self.modes.against(columns)
 

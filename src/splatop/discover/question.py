@@ -52,6 +52,15 @@ class Question:
         return self.partial.fields
 
     @property
+    def channels(self) -> tuple[str, ...]:
+        """The fields, and the inputs behind them."""
+        return self.setting.fields
+
+    @property
+    def inputs(self) -> tuple[str, ...]:
+        return self.channels[len(self.fields) :]
+
+    @property
     def degree(self) -> int:
         """Of the products; functions are taken to be as wide as cubic ones."""
         found = [degree(m) for side in self.basis[0].expressions() for m, _ in side.monomials]
@@ -82,7 +91,7 @@ class Question:
 
     def task(self, group: FieldGroup, moments: Moments) -> Task:
         basis, rows = self.basis
-        p, channels = len(basis), len(self.fields)
+        p, channels = len(basis), len(self.channels)
         weights, targets, rates = [], [], []
         for field in group.fields:
             own = np.zeros((len(group.candidates), p + 2 * channels))

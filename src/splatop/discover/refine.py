@@ -8,6 +8,7 @@ import numpy as np
 
 from ..data import ArrayTrajectories, Trajectories
 from ..equation import Equation
+from ..equation.expression import FieldDerivative, atoms
 from ..equation.grouping import ExpressionTerm
 from ..errors import SplatopError
 from ..identify import Identified, identify_trajectories
@@ -46,6 +47,11 @@ class Refined:
 def equation_of(question: Question, terms: tuple[tuple[str, Candidate], ...]) -> Equation:
     """The known terms, and the found ones each with a coefficient of its own."""
     fields = question.fields
+
+    def reads(candidate: Candidate) -> bool:
+        used = (atom for _, side in candidate.sides for atom in atoms(side))
+        return any(isinstance(a, FieldDerivative) and a.field in question.inputs for a in used)
+
     found = [
         ExpressionTerm(
             (tuple(candidate.side(field) for field in fields),),
@@ -53,6 +59,7 @@ def equation_of(question: Question, terms: tuple[tuple[str, Candidate], ...]) ->
             dims=question.setting.dims,
             coefficient=name,
             name=f"found_{name}",
+            inputs=question.inputs if reads(candidate) else (),
         )
         for name, candidate in terms
     ]
@@ -106,14 +113,18 @@ def _some(data: Trajectories, budget: float) -> Trajectories:
         count = count // 2
     if count == data.trajectories:
         return data
-    return ArrayTrajectories(
-        np.stack([data.window(i, 0, data.frames) for i in range(count)]),
-        data.grid,
-        dt=data.dt,
-        fields=data.fields,
-        times=data.times,
-        domain=data.domain,
-    )
+
+    def first(whole: Trajectories) -> Trajectories:
+        return ArrayTrajectories(
+            np.stack([whole.window(i, 0, whole.frames) for i in range(count)]),
+            whole.grid,
+            dt=whole.dt,
+            fields=whole.fields,
+            times=whole.times,
+            domain=whole.domain,
+        )
+
+    return data.made_of(first)
 
 
 def _enough(data: Trajectories, budget: float, count: int) -> int:

@@ -91,7 +91,10 @@ def identify_trajectories(
     times = None
     if trajectories.times is not None:
         times = trajectories.times[np.asarray(begin)[:, None] + np.arange(length)]
-    spectra = [measure(pieces(i).astype(np.float64)) for i in range(count)]
+    told = [pieces(i) for i in range(count)]
+    if equation.inputs:  # products with an input of small scales reach what it is carried by
+        told += [_driving(trajectories, i, begin, length) for i in range(count)]
+    spectra = [measure(one.astype(np.float64)) for one in told if one is not None]
     band = tuple(int(b) for b in np.max([s.band for s in spectra], axis=0))
     jets = jets or lattice_jets(band, trajectories.grid)
     found = []
