@@ -1,5 +1,6 @@
 """What is said of files and folders that are not read: what they seem to be, and what to do."""
 
+import re
 from collections import Counter
 from pathlib import Path
 
@@ -24,8 +25,6 @@ _BEGIN = (
     (b"\xfd7zXZ", "compressed by xz", "unpack it first (unxz)"),
     (b"ARROW1", "Feather", "pandas.read_feather(path).to_parquet('table.parquet') makes a table"),
     (b"\x80", "a pickle", "pickles are never loaded: save what it holds with numpy.savez"),
-    (b"{", "JSON", "pandas.read_json(path).to_parquet('table.parquet') makes a table of rows"),
-    (b"[", "JSON", "pandas.read_json(path).to_parquet('table.parquet') makes a table of rows"),
     (
         b"GRIB",
         "GRIB",
@@ -35,7 +34,8 @@ _BEGIN = (
     (b"#!TDV", "Tecplot's binary", "export it as text: rows of t, x, y and fields"),
     (b"%PDF", "a PDF", "take the file that the figures were made from"),
 )
-_WIDEST = 8  # bytes of a beginning that are looked at
+_JSON = re.compile(rb"\s*(\{\s*\"|\[\s*[\[{\"\d-])")
+_WIDEST = 8  # bytes of a beginning that are shown
 
 
 def what_to_do(start: bytes) -> str:
@@ -44,6 +44,10 @@ def what_to_do(start: bytes) -> str:
     for known, what, cure in _BEGIN:
         if start.startswith(known):
             return f"it is {what}: {cure}"
+    if _JSON.match(start):
+        return (
+            "it is JSON: pandas.read_json(path).to_parquet('table.parquet') makes a table of rows"
+        )
     return f"it begins with {begin!r}: convert it first"
 
 
