@@ -47,6 +47,12 @@ def _burgers(draws: dict[str, list]) -> str:
             f"{np.median([d['ratio'] for d in own]):.2f} | {sum(d['trusted'] for d in own)} | "
             f"{_both(own, 'seconds')} |"
         )
+    best = draws.get("best", [])
+    if best:
+        rows.append(
+            f"| the first row, the best estimate there can be (expected) | {len(best)} | "
+            f"{_both(best, 'state')} | | | | | |"
+        )
     peers = draws.get("interpolation", [])
     for key, words in (("splines", "thin-plate splines"), ("gaussian_process", "Gaussian process")):
         held = [d[key] for d in peers]
@@ -55,7 +61,7 @@ def _burgers(draws: dict[str, list]) -> str:
                 f"| the first row by {words}, last frame alone | {len(held)} | "
                 f"{_both(held, 'state')} | {_both(held, 'forecast')} | | | | |"
             )
-    if len(rows) == 4:
+    if not any(name in draws for name in _BURGERS):
         return ""
     most = [d["gigabytes"] for name in _BURGERS for d in draws.get(name, [])]
     rows += ["", f"The process that measured these rows held {max(most):.2g} GB at most."]

@@ -21,6 +21,7 @@ import numpy as np
 from scipy.interpolate import RBFInterpolator
 
 import splatop
+from sensor_bound import bound
 from splatop import Observations, assimilate, place
 from splatop.benchmarks import get_benchmark
 from splatop.cli.compiled import keep_compiled
@@ -67,6 +68,11 @@ def _burgers_reports(
     at = np.stack([where // points, where % points], axis=1) / points
     fields = benchmark.fields
     return truth, _reports(truth, at, noise, rng, moving=moving, missing=missing, fields=fields)
+
+
+def best(draw: int) -> dict[str, Any]:
+    """The expected error of the best estimate that the reports of the first row allow."""
+    return bound(*_burgers_reports(draw), FRAMES)
 
 
 def transport(draw: int) -> dict[str, Any]:
@@ -242,6 +248,7 @@ CASES: dict[str, Callable[[int], dict[str, Any]]] = {
     "placement": placement,
     "burgers_later": lambda draw: burgers(draw, later=20),
     "interpolation": interpolation,
+    "best": best,
     "burgers_160": lambda draw: burgers(draw, points=160),
 }
 

@@ -24,8 +24,10 @@ from .spectra import prior_of_samples
 from .unknowns import Prior
 from .window import unknowns_of
 
-# Trajectories that a benchmark's prior is sampled from, and the frames of them.
-_TRAJECTORIES, _AGES = 12, (0, 2, 5, 10, 25, 50)
+# Trajectories that a benchmark's prior is sampled from, and the frames of them: fine waves decay so
+# fast that those of a few frames later are far too small.
+_TRAJECTORIES = 12
+_AGES = (0, 1, 2, 3, 4, 5, 6, 8, 10, 12, 14, 17, 20, 24, 28, 34, 41, 50)
 # The word for states that the equation itself ends in, and how many frames it is given.
 CLIMATE, _LATE = "climate", (300, 350, 400, 450, 500)
 # Without being asked it is looked for if points times steps are no more than this.
@@ -101,12 +103,19 @@ def choose_prior(
     first = without_lift(observations.take(moments == moments.min()), dynamics)
     sigma = first.sigma_or(dict(noise))
     source = f"states of {dynamics.benchmark}"
-    candidates = [
-        prior_of_samples(numbers, dynamics.space, f"{source}, {age} frames after their beginning")
-        for age, numbers in by_age.items()
-    ]
-    pooled = np.concatenate(list(by_age.values()))
-    candidates.append(prior_of_samples(pooled, dynamics.space, f"{source} of all ages"))
+
+    def told(numbers: np.ndarray, words: str) -> Prior:
+        return prior_of_samples(numbers, dynamics.space, words, independent=_TRAJECTORIES)
+
+    ages = list(by_age)
+    candidates = []
+    # Between two ages both count: what is younger has more of fine waves.
+    for young, old in zip(ages, ages[:1] + ages[2:], strict=False):
+        numbers = np.concatenate([by_age[age] for age in sorted({young, old})])
+        when = f"{young}" if young == old else f"{young} to {old}"
+        words = f"{source}, {when} frames after their beginning"
+        candidates.append(told(numbers, words))
+    candidates.append(told(np.concatenate(list(by_age.values())), f"{source} of all ages"))
     return max(candidates, key=lambda one: evidence(first, one, dynamics.space, sigma))
 
 

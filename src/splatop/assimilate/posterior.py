@@ -158,10 +158,17 @@ def solved(
 def directions_told(
     forward: Forward, taps: Taps, data: Data, minimum: Minimum, among: slice
 ) -> float:
-    """How many of these unknowns the reports tell, the others being unknown too: the trace of
-    `I - H⁻¹` over them, by one random vector of signs."""
+    """How many of these unknowns the reports tell, the others being unknown too."""
+    return float(told_each(forward, taps, data, minimum, among)[among].sum())
+
+
+def told_each(
+    forward: Forward, taps: Taps, data: Data, minimum: Minimum, among: slice = slice(None)
+) -> np.ndarray:
+    """The diagonal of `I - H⁻¹` by one random vector of signs: of sums over many unknowns among
+    these it is a good estimate, of each a wild one."""
     signs = np.zeros(len(minimum.x), np.float32)
     signs[among] = np.random.default_rng(0).choice((-1.0, 1.0), len(signs[among]))
     nothing = jnp.zeros(len(signs))
     right = Right(jnp.zeros(()), jnp.zeros(taps.count), nothing, jnp.asarray(signs))
-    return float(signs @ (signs - solved(forward, taps, data, minimum, right, 0.02)))
+    return signs * (signs - solved(forward, taps, data, minimum, right, 0.02))

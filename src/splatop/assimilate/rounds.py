@@ -8,7 +8,7 @@ import numpy as np
 
 from .minimise import Data, Forward, Minimum, growing
 from .observe import Taps
-from .posterior import directions_told
+from .posterior import directions_told, told_each
 from .runs import seen
 from .starts import from_coefficients, from_starts
 from .window import Options, Window
@@ -18,6 +18,8 @@ _ROUNDS = 6
 _SETTLED = 0.05  # of the logarithm of the noise; of other scales three times that
 # By how much a scale changes in one round, at most.
 _LEAST, _MOST = 0.3, 3.0
+# Standard deviations from which on a sum of squares is not what was expected.
+_SIGNIFICANT = 4.0
 # A model error below this share of the field's spread in a frame is none.
 NO_ERROR = 1e-5
 
@@ -58,6 +60,7 @@ def settle(window: Window, options: Options, start: np.ndarray | None = None) ->
     starts = window.starts(sigma) if start is None else [start]
     grows = window.grow and not window.dynamics.linear
     lengths = growing(window.steps) if grows else [window.steps]
+    widened = False
     for turn in range(_ROUNDS):
         sigma = observations.sigma_or(missing)
         forward = window.forward
@@ -78,13 +81,21 @@ def settle(window: Window, options: Options, start: np.ndarray | None = None) ->
         changed, missing = _new_noise(settled, told)
         window, x, more = _new_scales(settled, told)
         if max(changed, more) < _SETTLED:
-            break
+            wider = None if window.prior.fitted or widened else _wider(settled, once)
+            if wider is None:
+                break
+            window, x = wider
+            widened = True
         starts = [x]
     return settled
 
 
+def _at(settled: Settled):
+    return settled.forward, settled.taps, settled.data, settled.minimum
+
+
 def _told(settled: Settled, among: slice) -> float:
-    return directions_told(settled.forward, settled.taps, settled.data, settled.minimum, among)
+    return directions_told(*_at(settled), among)
 
 
 def _new_noise(settled: Settled, told) -> tuple[float, dict[str, float]]:
@@ -126,6 +137,41 @@ def _new_scales(settled: Settled, told) -> tuple[Window, np.ndarray, float]:
         changed = max(changed, abs(np.log(change)) / 3)
         window = replace(window, errors=window.errors.scaled(change))
     return window, x, changed
+
+
+def _wider(settled: Settled, once) -> tuple[Window, np.ndarray] | None:
+    """With more expected of waves that the state has more of than a prior that was not fitted to it
+    allows, and the same unknowns in these units; None if it agrees with the prior.
+
+    Waves too fine to be told take the factor of those that are told next to them: most often states
+    are older or younger than those that the prior was sampled from. Where reports are not
+    explained, the equation may be wrong, and no more is allowed.
+    """
+    found, unknowns = settled.minimum, settled.forward.unknowns
+    n = max(found.count, 1)
+    if not found.ratio > 1 + _SIGNIFICANT * np.sqrt(2 / n):
+        return None
+    each = once(lambda: {"each": told_each(*_at(settled))})["each"][: unknowns.numbers_count]
+    left = max(n - float(each.sum()), 1.0)
+    if found.misfit > left + _SIGNIFICANT * np.sqrt(2 * left):
+        return None
+    shell = np.asarray(unknowns.shell)
+    told = np.maximum(np.bincount(shell, each, unknowns.shells), 0.0)
+    square = np.bincount(shell, found.x[: unknowns.numbers_count] ** 2, unknowns.shells)
+    more = square > told + _SIGNIFICANT * np.sqrt(2 * np.maximum(told, 1.0))
+    if not more.any():
+        return None
+    factor = np.where(more, np.sqrt(square / np.maximum(told, 1.0)), 1.0)
+    fine = told < 0.5 * np.bincount(shell, minlength=unknowns.shells)
+    for own in range(1, unknowns.shells):
+        if fine[own] and not more[own]:
+            factor[own] = factor[own - 1]
+    std, x = settled.window.prior.std.copy(), found.x.copy()
+    std.ravel()[np.asarray(unknowns.index)] *= factor[shell]
+    x[: unknowns.numbers_count] /= factor[shell]
+    prior = settled.window.prior
+    source = f"{prior.source}; up to {factor.max():.1f} times more, as the reports tell"
+    return replace(settled.window, prior=replace(prior, std=std, source=source)), x
 
 
 def _says_noise(window: Window, name: str) -> bool:

@@ -12,14 +12,20 @@ from .unknowns import Prior
 _SHRINK, _MOST_SHRUNK, _NOTHING = 6.0, 1e4, 1e-14
 
 
-def prior_of_samples(numbers: Float[np.ndarray, "n C *R"], space: Space, source: str) -> Prior:
+def prior_of_samples(
+    numbers: Float[np.ndarray, "n C *R"],
+    space: Space,
+    source: str,
+    *,
+    independent: int | None = None,
+) -> Prior:
     """From states in the numbers of the space: their variance about their mean, where it is told
-    from zero.
+    from zero. Of several states of one trajectory only one is `independent`; else all are.
 
     Around a ring sines and cosines of one wavelength count as alike; each variance is shrunk
     towards that of those of like wavelength in all directions, as far as these are alike.
     """
-    n = len(numbers)
+    n = independent or len(numbers)
     mean = numbers.mean(axis=0)
     noise = numbers.std(axis=0) / np.sqrt(n)
     mean = np.where(np.abs(mean) > 4 * noise, mean, 0.0)
