@@ -31,7 +31,7 @@ test-all: $(READY) browser
 	$(BIN)/python -m pytest -m '' -n 2 --dist loadfile
 
 coverage: $(READY) browser  # of the quick tests, by line: into CONTRIBUTING.md, and pages in build/coverage
-	$(BIN)/python tools/suite.py quick
+	$(BIN)/python tools/suite.py lines
 	$(BIN)/python tools/suite.py tables
 
 lint: $(READY)

@@ -1,13 +1,15 @@
 """How long the tests take and how much of `src` they run, as CONTRIBUTING.md says it.
 
-`python tools/suite.py quick` runs the quick tests and counts lines, `slow [FILE...]` the slow ones, a
-file of tests at a time; both write into `results/tests`. `tables` writes CONTRIBUTING.md from that.
+`python tools/suite.py quick` times what `make test` runs, `lines` counts the lines that it runs, and
+`slow [FILE...]` runs the slow tests, a file at a time; all write into `results/tests`. `tables` writes
+CONTRIBUTING.md from that.
 """
 
 import argparse
 import json
 import os
 import re
+import resource
 import subprocess
 import sys
 import tempfile
@@ -26,15 +28,15 @@ ROOMS = 6
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("command", choices=("quick", "slow", "tables"))
+    parser.add_argument("command", choices=("quick", "lines", "slow", "tables"))
     parser.add_argument("files", nargs="*", help="files of slow tests; else all of them")
     parser.add_argument("--workers", type=int, default=2, help="of the quick tests")
     given = parser.parse_args()
     RESULTS.mkdir(parents=True, exist_ok=True)
     if given.command == "tables":
         write_between(PAGE, BEGIN, END, said())
-    elif given.command == "quick":
-        sys.exit(quick(given.workers))
+    elif given.command in ("quick", "lines"):
+        sys.exit((quick if given.command == "quick" else lines)(given.workers))
     else:
         files = [Path(name).name for name in given.files] or slow_files()
         sys.exit(max([slow(name) for name in files], default=0))
@@ -64,50 +66,68 @@ def pytest(*arguments: str) -> tuple[int, dict]:
 
 
 def quick(workers: int) -> int:
+    """The quick tests as `make test` runs them, and the largest process among them."""
+    code, found = pytest("-n", str(workers), "--dist", "loadfile")
+    peak = 1024 * resource.getrusage(resource.RUSAGE_CHILDREN).ru_maxrss
+    if code == 0:
+        write("quick", {**found, "workers": workers, "peak_bytes": peak})
+    return code
+
+
+def lines(workers: int) -> int:
     with tempfile.TemporaryDirectory() as scratch:
-        lines = Path(scratch) / "coverage.json"
+        kept = Path(scratch) / "coverage.json"
         code, found = pytest(
-            "-n", str(workers), "--dist", "loadfile", "--cov=splatop", f"--cov-report=json:{lines}",
+            "-n", str(workers), "--dist", "loadfile", "--cov=splatop", f"--cov-report=json:{kept}",
             "--cov-report=html:build/coverage",
         )  # fmt: skip
-        covered = json.loads(lines.read_text())
+        covered = json.loads(kept.read_text())
     rooms: dict[str, int] = {}
     for name, one in covered["files"].items():
         room = name.partition("splatop/")[2].split("/")[0]
         rooms[room] = rooms.get(room, 0) + one["summary"]["missing_lines"]
     found |= {
-        "workers": workers,
         "lines": covered["totals"]["num_statements"],
         "covered": covered["totals"]["covered_lines"],
         "missing": dict(sorted(rooms.items(), key=lambda item: -item[1])),
     }
     if code == 0:
-        (RESULTS / "quick.json").write_text(json.dumps(found, indent=1) + "\n")
+        write("lines", found)
     return code
 
 
 def slow(name: str) -> int:
     code, found = pytest("-m", "slow", "-p", "no:cacheprovider", "--durations=5", f"tests/{name}")
-    path = RESULTS / "slow.json"
-    held = json.loads(path.read_text()) if path.exists() else {}
-    path.write_text(json.dumps({**held, name: found}, indent=1, sort_keys=True) + "\n")
+    write("slow", {**read("slow"), name: found})
     return code
+
+
+def read(name: str) -> dict:
+    path = RESULTS / f"{name}.json"
+    return json.loads(path.read_text()) if path.exists() else {}
+
+
+def write(name: str, found: dict) -> None:
+    (RESULTS / f"{name}.json").write_text(json.dumps(found, indent=1, sort_keys=True) + "\n")
 
 
 def said() -> str:
     """What CONTRIBUTING.md says of the measurements."""
     parts = []
-    if (RESULTS / "quick.json").exists():
-        found = json.loads((RESULTS / "quick.json").read_text())
-        most = list(found["missing"].items())[:ROOMS]
+    if found := read("quick"):
         parts.append(
-            f"The quick tests, {found['passed']:,} of them, take {found['cpu_seconds'] / 60:.0f} "
-            f"minutes of CPU time while lines are counted. They run "
-            f"{100 * found['covered'] / found['lines']:.1f} % of {found['lines']:,} lines; what they "
-            f"leave is most in {', '.join(f'`{room}` ({lines})' for room, lines in most)}."
+            f"The quick tests, {found['passed']:,} of them, take {found['seconds'] / 60:.1f} minutes "
+            f"with {found['workers']} at a time, {found['cpu_seconds'] / 60:.1f} of CPU time; the "
+            f"largest process holds {found['peak_bytes'] / 1e9:.1f} GB."
         )
-    if (RESULTS / "slow.json").exists():
-        held = json.loads((RESULTS / "slow.json").read_text())
+    if found := read("lines"):
+        most = sorted(found["missing"].items(), key=lambda item: -item[1])[:ROOMS]
+        parts.append(
+            f"They run {100 * found['covered'] / found['lines']:.1f} % of {found['lines']:,} lines; "
+            f"what they leave is most in {', '.join(f'`{room}` ({n})' for room, n in most)}. Counting "
+            f"lines, they take {found['cpu_seconds'] / 60:.0f} minutes of CPU time."
+        )
+    if held := read("slow"):
         total = {key: sum(one.get(key, 0) for one in held.values()) for key in ("passed", "failed")}
         longest = sorted(held, key=lambda name: -held[name]["cpu_seconds"])[:ROOMS]
         minutes = sum(one["cpu_seconds"] for one in held.values()) / 60

@@ -198,16 +198,7 @@ def selected(data: Trajectories, count: int | None, *, noise: tuple[float, int])
     def noisy(whole: Trajectories) -> Trajectories:
         windows = (whole.window(i, 0, whole.frames) for i in range(count))
         frames = [add_noise(w, level, (seed, i)) for i, w in enumerate(windows)]
-        return ArrayTrajectories(
-            np.stack(frames),
-            whole.grid,
-            dt=whole.dt,
-            fields=whole.fields,
-            coefficients=whole.coefficients,
-            attributes=whole.attributes,
-            domain=whole.domain,
-            times=whole.times,
-        )
+        return ArrayTrajectories.of(whole, np.stack(frames))
 
     return chosen.made_of(noisy)
 

@@ -7,6 +7,8 @@ from .frames import spread_frames as spread_frames
 from .frames import spread_pairs as spread_pairs
 from .generate import generate as generate
 from .generate import generate_to_file as generate_to_file
+from .in_memory import ArrayTrajectories as ArrayTrajectories
+from .in_memory import in_memory as in_memory
 from .open import open_trajectories as open_trajectories
 from .reference import reference_stepper as reference_stepper
 from .sampler import Batch as Batch
@@ -21,8 +23,6 @@ from .summary import plot as plot
 from .summary import spectrum as spectrum
 from .summary import summarize as summarize
 from .tables import save_table as save_table
-from .trajectories import ArrayTrajectories as ArrayTrajectories
 from .trajectories import Trajectories as Trajectories
-from .trajectories import in_memory as in_memory
 from .well_writer import Progress as Progress
 from .well_writer import save_trajectories as save_trajectories

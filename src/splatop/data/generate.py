@@ -18,8 +18,8 @@ from ..errors import SplatopError, check_memory, size_text
 from ..points import Points
 from ..solver import solve_many_on_shape, solve_one_between_walls
 from ..stepper import rollout
+from .in_memory import GIBIBYTE, ArrayTrajectories
 from .reference import draw_coefficients, initial_state, reference_stepper, trajectory_keys
-from .trajectories import GIBIBYTE, ArrayTrajectories
 from .well_writer import Layout, Progress, check_writable_size, writing
 
 # Of a trajectory: the solver's, its result, the next one, and the one that is written.

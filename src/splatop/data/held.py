@@ -12,13 +12,14 @@ from ..grid import Grid
 from .axes import as_lengths, as_origin, is_complex, need
 from .complex_fields import real_array, real_fields, whole_names
 from .edges import Told, settled
+from .in_memory import ArrayTrajectories, in_memory
 from .inputs import check_drop, with_inputs
 from .masks import NAN
 from .open import open_trajectories
 from .places import at_points
 from .seam import without_end
 from .times import frame_times, told_times
-from .trajectories import ArrayTrajectories, Trajectories, in_memory
+from .trajectories import Trajectories
 
 _SOURCE = "data"
 

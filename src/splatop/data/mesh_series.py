@@ -13,8 +13,8 @@ from ..errors import SplatopError
 from ..shapes.mesh import read_mesh, shape_of_mesh, triangles_of
 from .axes import choose_fields
 from .hdf5 import error_line
+from .in_memory import ArrayTrajectories
 from .places import at_points
-from .trajectories import ArrayTrajectories
 
 SERIES = (".xdmf", ".xmf", ".pvd")
 SINGLE = (".vtu", ".vtk", ".vtp", ".msh", ".e", ".exo", ".ex2")

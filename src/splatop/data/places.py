@@ -8,8 +8,8 @@ from ..errors import SplatopError
 from ..grid import Grid
 from ..points import Points
 from .axes import SPATIAL, as_lengths, as_origin, need, uneven_gaps
+from .in_memory import ArrayTrajectories
 from .times import frame_times
-from .trajectories import ArrayTrajectories
 
 _FEWEST = 3  # points along an axis of what is taken for a grid
 _DIGITS = 9  # of a place, in units of the box: what a file has rounded away is no difference

@@ -7,9 +7,9 @@ import numpy as np
 
 from ..errors import SplatopError
 from .axes import check_real, choose_fields
+from .in_memory import ArrayTrajectories
 from .places import at_places, at_points
 from .stated import Stated
-from .trajectories import ArrayTrajectories
 
 # What arrays of points, of times and of triangles are called, without regard to case.
 PLACES = (

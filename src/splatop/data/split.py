@@ -11,7 +11,8 @@ from typing import Any
 import numpy as np
 
 from ..errors import SplatopError
-from .trajectories import ArrayTrajectories, Trajectories
+from .in_memory import ArrayTrajectories
+from .trajectories import Trajectories
 
 # One in so many is held out to report on, one in so many of the rest to decide on.
 HELD_OUT = 5
@@ -159,14 +160,11 @@ def part(
     if not isinstance(data, ArrayTrajectories):
         chosen = range(data.trajectories)[trajectories], range(data.frames)[frames]
         return _Part(data, *chosen, attributes)
-    return ArrayTrajectories(
+    return ArrayTrajectories.of(
+        data,
         data.array[trajectories, frames],
-        data.grid,
-        dt=data.dt,
-        fields=data.fields,
         coefficients={name: values[trajectories] for name, values in data.coefficients.items()},
         attributes=attributes,
-        domain=data.domain,
         times=None if data.times is None else data.times[frames],
     )
 

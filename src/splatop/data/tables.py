@@ -13,6 +13,7 @@ from .arrays import AxesTrajectories
 from .atomic import complete_or_absent
 from .axes import SPATIAL, choose_fields
 from .foreign import JOIN
+from .in_memory import ArrayTrajectories
 from .places import at_places
 from .table_file import (
     BINARY,
@@ -24,7 +25,7 @@ from .table_file import (
     read_numbers,
     read_table,
 )
-from .trajectories import ArrayTrajectories, Trajectories
+from .trajectories import Trajectories
 
 # Columns of a table without places, from which on they may be sensors.
 _COLUMNS = 3

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from ..data import ArrayTrajectories, Trajectories
+from ..data import Trajectories, part
 from ..equation import Equation
 from ..equation.expression import FieldDerivative, atoms
 from ..equation.grouping import ExpressionTerm
@@ -113,18 +113,7 @@ def _some(data: Trajectories, budget: float) -> Trajectories:
         count = count // 2
     if count == data.trajectories:
         return data
-
-    def first(whole: Trajectories) -> Trajectories:
-        return ArrayTrajectories(
-            np.stack([whole.window(i, 0, whole.frames) for i in range(count)]),
-            whole.grid,
-            dt=whole.dt,
-            fields=whole.fields,
-            times=whole.times,
-            domain=whole.domain,
-        )
-
-    return data.made_of(first)
+    return part(data, slice(count), which=f"the first {count} of {data.trajectories} trajectories")
 
 
 def _enough(data: Trajectories, budget: float, count: int) -> int:

@@ -36,12 +36,9 @@ def coarsened(
         frames = jnp.asarray(data.window(b, 0, data.frames))
         flat = resample(frames.reshape(-1, *frames.shape[2:]), points)
         array[b] = np.asarray(flat).reshape(array.shape[1:])
-    return ArrayTrajectories(
+    return ArrayTrajectories.of(
+        data,
         array,
-        replace(data.grid, points=points),
-        dt=data.dt,
-        fields=data.fields,
+        grid=replace(data.grid, points=points),
         coefficients={name: values[:count] for name, values in data.coefficients.items()},
-        attributes=data.attributes,
-        times=data.times,
     )
