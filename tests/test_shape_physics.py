@@ -147,3 +147,33 @@ def test_the_reference_on_a_shape_follows_edges_that_move():
     ramp = 0.1 * np.arange(4)[:, None, None] * (2 + at.places[:, 0])
     # 12 anchors leave 1e-6 of 2 + x.
     assert np.abs(moved[0] - ramp - still[0]).max() < 1e-5
+
+
+def test_affine_equations_are_solved_exactly_on_a_shape(monkeypatch):
+    """A velocity that varies, a source and an edge that is not 0, against ETDRK4."""
+    from splatop.walls import shape_solver
+
+    text = "dt(u) = -(1 + x*y)*dx(u) + D*lap(u) + x"
+    equation = splatop.parse_equation(text, dims=2, fields=("u",))
+    domain = domain_of(Condition("value", "2 + x"))
+    starts = random_starts(equation, domain=domain, keys=[jax.random.key(0)], anchors=12)
+    place = {"domain": domain, "at": points(60), "dt": 0.05, "steps": 4, "anchors": 12}
+    found, error = solve_on_shape(equation, {"D": RATE}, starts, **place)
+    monkeypatch.setattr(shape_solver, "is_affine", lambda *_: False)
+    stepped, off = solve_on_shape(equation, {"D": RATE}, starts, **place)
+    assert error == 0.0
+    assert off > 0.0
+    # The steps' own tolerance is 1e-7 a frame.
+    assert np.abs(found - stepped).max() < 1e-6
+
+
+@pytest.mark.parametrize(
+    ("rate", "affine"),
+    [("D*lap(u) - x*dx(u) + sin(y)", True), ("u/(1 + x)", True), ("u^2", False), ("1/u", False),
+     ("sin(u)", False), ("(1 + u)*u", False), ("cos(t)*u", False)],
+)  # fmt: skip
+def test_what_is_affine(rate, affine):
+    from splatop.equation.expansion import is_affine
+
+    equation = splatop.parse_equation(f"dt(u) = {rate}", dims=2, fields=("u",))
+    assert is_affine(equation, 2) == affine

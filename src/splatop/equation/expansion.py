@@ -13,6 +13,7 @@ from .expression import (
     Coefficient,
     Expression,
     FieldDerivative,
+    Monomial,
     Time,
     atoms,
     monomial_atoms,
@@ -123,6 +124,23 @@ def split_linear(equation: Equation, dims: int) -> tuple[tuple[LinearPart, ...],
     if any(term.degree > 1 for term in rest):
         return _split(equation, dims, multiples=False)
     return linear, rest
+
+
+def is_affine(equation: Equation, dims: int) -> bool:
+    """Whether the rate is a linear map of the fields, and what does not depend on them, at all
+    times alike. Factors may vary in space."""
+    sides = [expand(term, equation.fields, dims) for term in equation.terms]
+    monomials = [m for own in sides for side in own or () for m, _ in side.monomials]
+    return not equation.uses_time and None not in sides and all(map(_is_affine, monomials))
+
+
+def _is_affine(monomial: Monomial) -> bool:
+    of_fields = [
+        atom if exponent == 1 else None
+        for atom, exponent in monomial
+        if any(isinstance(one, FieldDerivative) for one in monomial_atoms(((atom, exponent),)))
+    ]
+    return not of_fields or (len(of_fields) == 1 and isinstance(of_fields[0], FieldDerivative))
 
 
 def _split(

@@ -11,7 +11,7 @@ import tempfile
 import zipfile
 from collections.abc import Callable, Iterator
 from contextvars import ContextVar
-from dataclasses import asdict
+from dataclasses import asdict, replace
 from functools import lru_cache
 from pathlib import Path
 
@@ -22,7 +22,17 @@ from ..domain import Domain
 from ..shapes import shape_as_dict
 from ..threads import one_blas_thread
 from . import shape_basis
-from .shape_basis import Kinds, ShapeBasis, ShapeGaussians, build_basis, lattice, spacing_of
+from .corners import Corner
+from .shape_basis import (
+    Kinds,
+    ShapeBasis,
+    ShapeGaussians,
+    build_basis,
+    fine_nodes,
+    lattice,
+    orthonormal,
+    spacing_of,
+)
 
 _MOST_BYTES = 512 * 2**20
 # Whatever changes the numbers of a basis changes its name.
@@ -61,10 +71,22 @@ def shape_basis_of(
         f"({' x '.join(map(str, anchors))} anchors in its box)"
     )
     with one_blas_thread():
-        found = build_basis(gaussians, shape, kinds, spacing)
+        free = _free(domain, anchors, gaussians.corners)
+        found = build_basis(gaussians, shape, kinds, spacing, free)
     if path is not None:
         _write(path, found)
     return found
+
+
+@lru_cache(maxsize=2)
+def _free(domain: Domain, anchors: tuple[int, ...], corners: tuple[Corner, ...]) -> np.ndarray:
+    """What several conditions on the same Gaussians begin with, and take most of their time for."""
+    assert domain.shape is not None
+    gaussians = lattice(domain.shape, domain.origin, domain.lengths, anchors)
+    gaussians = replace(gaussians, corners=corners)
+    spacing = max(spacing_of(domain.lengths, anchors))
+    nodes = fine_nodes(domain.shape, spacing, gaussians.singular)
+    return orthonormal(gaussians, nodes)
 
 
 def _path(domain: Domain, gaussians: ShapeGaussians, kinds: Kinds, spacing: float) -> Path | None:

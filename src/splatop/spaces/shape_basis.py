@@ -5,7 +5,7 @@ folder. Any list of functions can span a space; the one that is taken here is a 
 that reaches a few spacings beyond the edge, and what singular corners need beside them.
 """
 
-from collections.abc import Callable, Iterable
+from collections.abc import Iterable
 from dataclasses import dataclass, field
 
 import numpy as np
@@ -35,8 +35,13 @@ FINE, WORKING = (2.0, 9, 5), (2.5, 6, 2)
 MOST_FUNCTIONS = 2000
 LEAST_ANCHORS = 6
 
+# Nodes at which functions are evaluated at once.
+_BLOCK = 4096
+
 # What holds at each edge by its name.
 Kinds = tuple[tuple[str, Kind], ...]
+# Partial derivatives, of which the sum is meant.
+Indices = tuple[tuple[int, int], ...]
 
 
 @dataclass(frozen=True)
@@ -179,18 +184,13 @@ def build_basis(
     shape: Shape,
     kinds: Kinds,
     spacing: float,
-    say: Callable[[str], None] = lambda _: None,
+    free: np.ndarray | None = None,
 ) -> ShapeBasis:
-    """The functions of these Gaussians on a shape with these conditions at its edges."""
+    """The functions of these Gaussians on a shape with these conditions at its edges. `free` are
+    those that need not obey any (`orthonormal`), where they are known already."""
     nodes = fine_nodes(shape, spacing, gaussians.singular)
-    free = orthonormal(gaussians, nodes)
-    if free.shape[1] > MOST_FUNCTIONS:
-        raise SplatopError(
-            f"expected at most {MOST_FUNCTIONS} functions on a shape, got {free.shape[1]} for a "
-            f"spacing of {spacing:.3g}: take fewer anchors (--set anchors=..., anchors= in Python)"
-        )
+    own = free = orthonormal(gaussians, nodes) if free is None else free
     rows, _, _ = edge_rows(gaussians, shape, kinds, spacing)
-    own = free
     if len(rows):
         _, singular, right = np.linalg.svd(rows @ free, full_matrices=True)
         rank = int((singular > _REDUNDANT * singular[0]).sum())
@@ -200,21 +200,39 @@ def build_basis(
             "expected fields that the conditions at the edges leave free, got none: take more "
             "anchors"
         )
-    root = np.sqrt(nodes.weights)[:, None]
-    dx, dy = (root * (gaussians.at(nodes.places, i) @ own) for i in ((1, 0), (0, 1)))
     stated = dict(kinds)
     if any(stated.get(name, "free") == "free" for name in shape.edge_names):
-        energies, turn = np.linalg.eigh(dx.T @ dx + dy.T @ dy)
+        slopes = sum(_products(gaussians, nodes, own, (index,)) for index in ((1, 0), (0, 1)))
+        energies, turn = np.linalg.eigh(slopes)
         return ShapeBasis(gaussians, own @ turn, None, np.maximum(energies, 0.0))
-    values = root * (gaussians.at(nodes.places, (0, 0)) @ own)
-    curves = root * (
-        (gaussians.at(nodes.places, (2, 0)) + gaussians.at(nodes.places, (0, 2))) @ own
-    )
-    second = values.T @ curves
+    second = _products(gaussians, nodes, own, ((2, 0), (0, 2)), ((0, 0),))
     asymmetry = float(np.linalg.norm(second - second.T) / np.linalg.norm(second))
     laplacian, turn = np.linalg.eigh((second + second.T) / 2)
     laplacian, own = laplacian[::-1], (own @ turn)[:, ::-1]
     return ShapeBasis(gaussians, own, laplacian, np.maximum(-laplacian, 0.0), asymmetry)
+
+
+def _products(
+    gaussians: ShapeGaussians,
+    nodes: Quadrature,
+    combine: np.ndarray | None,
+    right: Indices,
+    left: Indices | None = None,
+) -> np.ndarray:
+    """Integrals of products of two sums of partial derivatives of functions, the second one that of
+    `right` if nobody says, over some thousand nodes at a time."""
+    total = np.zeros(())
+    for start in range(0, len(nodes.weights), _BLOCK):
+        part = slice(start, start + _BLOCK)
+        root = np.sqrt(nodes.weights[part])[:, None]
+
+        def of(indices: Indices, part: slice = part, root: np.ndarray = root) -> np.ndarray:
+            rows = root * sum(gaussians.at(nodes.places[part], index) for index in indices)
+            return rows if combine is None else rows @ combine
+
+        one = of(right)
+        total = total + (one if left is None else of(left)).T @ one
+    return total
 
 
 def fine_nodes(shape: Shape, spacing: float, singular: tuple[Place, ...] = ()) -> Quadrature:
@@ -229,12 +247,17 @@ def working_nodes(shape: Shape, spacing: float, singular: tuple[Place, ...] = ()
 
 def orthonormal(gaussians: ShapeGaussians, nodes: Quadrature) -> np.ndarray:
     """Amplitudes of all combinations of the Gaussians that can be told apart, orthonormal."""
-    values = np.sqrt(nodes.weights)[:, None] * gaussians.at(nodes.places, (0, 0))
-    sizes, turn = np.linalg.eigh(values.T @ values)
+    itself = ((0, 0),)
+    sizes, turn = np.linalg.eigh(_products(gaussians, nodes, None, itself))
     kept = sizes > NEGLIGIBLE * sizes[-1]
+    if kept.sum() > MOST_FUNCTIONS:
+        raise SplatopError(
+            f"expected at most {MOST_FUNCTIONS} functions on a shape, got {kept.sum()} of "
+            f"{gaussians.count} Gaussians: take fewer anchors (--set anchors=..., anchors= in "
+            "Python)"
+        )
     combine = turn[:, kept] / np.sqrt(sizes[kept])
     for _ in range(2):  # division by the smallest ones has left them orthonormal to 1e-3 only
-        there = values @ combine
-        lower = np.linalg.cholesky(there.T @ there)
+        lower = np.linalg.cholesky(_products(gaussians, nodes, combine, itself))
         combine = np.linalg.solve(lower, combine.T).T
     return combine
