@@ -606,6 +606,8 @@ def test_coefficients_that_are_limited_get_a_suggestion():
 def test_fields_of_the_data_must_match():
     with pytest.raises(SplatopError, match=r"column 1: unknown field of the data 'u'"):
         parse_equation("dt(u) = lap(u)", dims=2, fields=["v"])
+    with pytest.raises(SplatopError, match=r"valid names are pde_1-2; read it as u: --fields u=pd"):
+        parse_equation("dt(u) = lap(u)", dims=2, fields=["pde_1-2"])  # no name of an equation
     with pytest.raises(SplatopError, match=r"got none for b: add '; dt\(b\) = ...'"):
         parse_equation("dt(a) = lap(a)", dims=2, fields=["a", "b"])
 

@@ -26,7 +26,7 @@ from splatop.evaluate import (
     save_metrics,
 )
 from splatop.evaluate.ablations import Ablation, OperatorAlone, ablate
-from splatop.evaluate.metrics_tables import rollout_row, rollout_table
+from splatop.evaluate.metrics_tables import protocol_note, rollout_row, rollout_table
 from splatop.evaluate.published import (
     published_identification,
     published_local_rendering,
@@ -200,6 +200,13 @@ def test_divergence_is_reported_by_its_step_and_never_as_nan(stepper, step, data
     assert "diverged (3 of 3, step 1)" in rollout_row(found)
     assert load_metrics(tmp_path).diverged == found.diverged
     assert "nan" not in rollout_table({"advection2d": [found]}).markdown().lower()
+
+
+def test_the_papers_sizes_are_named_beside_its_own_benchmarks_alone(metrics):
+    assert "The paper: 30 trajectories" in protocol_note([metrics])
+    assert "paper" not in protocol_note(
+        [replace(metrics, model={**metrics.model, "benchmark": None})]
+    )
 
 
 def test_a_curve_ends_where_one_trajectory_diverges(data):

@@ -1,5 +1,8 @@
 """Grids in the layouts of public sets: PDEBench, The Well, MATLAB, climate data, archives."""
 
+import json
+import zipfile
+
 import h5py
 import numpy as np
 import pytest
@@ -363,3 +366,86 @@ def test_axes_named_in_another_order_than_the_coordinates_have(tmp_path):
     np.savez(path, u=np.zeros((3, 8, 8, 5)), t=np.arange(5.0))
     with pytest.raises(SplatopError, match=r"expected 8 values of t.*got 5.*another order"):
         open_trajectories(path, axes="btxy", lengths=1.0)
+
+
+def _pypde(path, data, fields, grid):
+    """A file as py-pde 0.59 writes it: JSON in JSON."""
+    parts = [
+        {
+            "class": json.dumps(kind),
+            "grid": json.dumps(grid),
+            "label": json.dumps(label),
+            "dtype": json.dumps("<f8"),
+        }
+        for kind, label in fields
+    ]
+    about = parts[0]
+    if len(parts) > 1:
+        about = {"class": '"FieldCollection"', "label": "null", "fields": json.dumps(parts)}
+    with h5py.File(path, "w") as file:
+        file["data"], file["times"] = data, 0.1 * np.arange(len(data))
+        file.attrs["field_attributes"] = json.dumps(about)
+        file.attrs["package_version"] = '"0.59.0"'
+
+
+def test_files_of_pypde(tmp_path):
+    x = 6 * (np.arange(16) + 0.5) / 16
+    u = np.sin(np.pi / 3 * (x - np.linspace(0, 1, 7)[:, None]))
+    ring = {"bounds": [[0.0, 6.0]], "shape": [16], "periodic": [True], "class": "CartesianGrid"}
+    _pypde(tmp_path / "a.h5", u, [("ScalarField", None)], ring)
+    with open_trajectories(tmp_path / "a.h5") as data:
+        assert (data.fields, data.grid.lengths, data.dt) == (("u",), (6.0,), pytest.approx(0.1))
+        assert data.grid.origin == (0.1875,)  # points are in the middle of cells
+        assert data.domain is not None
+        assert all(data.domain.periodic)
+    two = [("ScalarField", "a"), ("VectorField", "v")]
+    _pypde(tmp_path / "b.h5", np.stack([u, 2 * u], 1), two, ring)
+    with open_trajectories(tmp_path / "b.h5", fields=["w=v", "a"]) as data:
+        assert data.fields == ("w", "a")
+        np.testing.assert_allclose(data.window(0, 0, 7)[:, 0], 2 * u, rtol=1e-5, atol=1e-6)
+    flat = np.cos(np.pi * x / 6) * np.exp(-np.linspace(0, 1, 7)[:, None])
+    _pypde(tmp_path / "c.h5", flat, [("ScalarField", "u")], {**ring, "periodic": [False]})
+    with pytest.raises(SplatopError, match=r'--boundary "x: dn\(u\) = 0"'):
+        open_trajectories(tmp_path / "c.h5")
+    with open_trajectories(tmp_path / "c.h5", boundary="x: dn(u) = 0") as data:
+        assert data.domain is not None
+        assert data.domain.lengths == (6.0,)
+        assert "cells" in data.attributes["sampling"]
+    _pypde(tmp_path / "d.h5", flat, [("ScalarField", "u")], {**ring, "class": "SphericalSymGrid"})
+    with pytest.raises(SplatopError, match="Cartesian grid, got ScalarField on a SphericalSymGrid"):
+        open_trajectories(tmp_path / "d.h5")
+
+
+def test_parameters_as_records_beside_fields_are_no_fields(tmp_path):
+    """As in BubbleML's files of Flash-X: meshes of space at all times, records of parameters."""
+    records = np.array([(b"ins_invreynolds", 0.0042)], [("name", "S80"), ("value", "f8")])
+    x, y = np.meshgrid(np.arange(8.0) / 8, np.arange(8.0) / 8)  # (Y, X)
+    wave = np.stack([np.sin(2 * np.pi * (x + s)) * np.cos(2 * np.pi * y) for s in (0, 0.1, 0.2)])
+    with h5py.File(tmp_path / "Twall-100.hdf5", "w") as file:
+        file["temperature"], file["real-runtime-params"] = wave, records
+        file["x"], file["y"] = (np.broadcast_to(one, (3, 8, 8)) for one in (x, y))
+    with open_trajectories(tmp_path / "Twall-100.hdf5", dt=0.1) as data:
+        assert data.fields == ("temperature",)
+        np.testing.assert_allclose(data.window(0, 0, 1)[0, 0], wave[0].T, atol=1e-6)
+
+
+@pytest.mark.parametrize(
+    ("member", "answer"),
+    [
+        ("ns_train/data.pkl", r"PyTorch's: pickles are never loaded: numpy.savez\("),
+        ("xl/workbook.xml", "a workbook: export a sheet as CSV"),
+        ("u/.zarray", "a packed Zarr store: unpack it first"),
+        ("readme.md", "an archive with readme.md in it: unpack it first"),
+    ],
+)
+def test_archives_that_are_not_numpys_are_answered_with_what_to_do(tmp_path, member, answer):
+    with zipfile.ZipFile(tmp_path / "a.zip", "w") as archive:
+        archive.writestr(member, b"")
+    with pytest.raises(SplatopError, match=answer):
+        open_trajectories(tmp_path / "a.zip")
+
+
+def test_a_struct_is_answered_with_how_to_save_what_it_holds(tmp_path):
+    scipy.io.savemat(tmp_path / "a.mat", {"sol": {"u": np.zeros((4, 5))}})
+    with pytest.raises(SplatopError, match=r"save\('flat.mat', '-struct', 'sol'\)"):
+        open_trajectories(tmp_path / "a.mat")

@@ -42,7 +42,7 @@ from splatop.report.markup import embedded_json, tag
 from splatop.report.mathml import mathml
 from splatop.report.packing import pack_bytes, quantise_field, quantise_signed
 from splatop.report.playback import Playback, PlayedRollout, play
-from splatop.report.sections import Charts, error_section
+from splatop.report.sections import Charts, error_section, ratio_of
 from splatop.report.ticks import ChartAxis, fitted_scale
 from splatop.report.words import verdict
 from splatop.surrogate import Surrogate
@@ -245,6 +245,13 @@ def test_a_chart_breaks_the_line_where_there_is_no_value():
     assert re.sub("[^ML]", "", path[1]) == "MML"
     ElementTree.fromstring(drawn.svg)
     assert drawn.hover["lines"][0]["y"] == [1.0, None, 10.0, 100.0]
+
+
+def test_shells_without_energy_have_no_ratio():
+    """A wave that is carried along has energy in few shells, and exactly none between them."""
+    with np.errstate(all="raise"):
+        ratio = ratio_of(np.array([0.9, 0, 0.1, 0.5]), np.array([1, 0, 0, 0.5]))
+    np.testing.assert_array_equal(ratio, [0.9, np.nan, np.nan, 1.0])
 
 
 def test_numbers_read_well():

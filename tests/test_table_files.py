@@ -116,3 +116,36 @@ def test_points_of_an_archive_that_fill_a_grid_are_one(tmp_path):
     np.savez(tmp_path / "b.npz", **held)
     with open_trajectories(tmp_path / "b.npz", boundary="all: free") as data:
         assert data.grid.points == (len(PLACES) - 1,)
+
+
+def _wave():
+    """u (T, X) on a period of 2 from -1 on, its times and its places."""
+    t, x = 0.5 * np.arange(6), -1 + 0.25 * np.arange(8)
+    return np.sin(np.pi * (x - t[:, None])), t, x
+
+
+@pytest.mark.parametrize("decimal", [".", ","])
+@pytest.mark.parametrize("lead", ["t", "Time (s)", "x", ""])
+def test_values_between_a_row_and_a_column_of_coordinates(tmp_path, lead, decimal):
+    u, t, x = _wave()
+    down, across, values = (x, t, u.T) if lead == "x" else (t, x, u)
+    names = [str(one).replace(".", decimal) for one in across]
+    table = pd.DataFrame(values, index=pd.Index(down, name=lead), columns=names)
+    table.to_csv(tmp_path / "a.csv", sep="," if decimal == "." else ";", decimal=decimal)
+    if not lead:
+        with pytest.raises(SplatopError, match=r"--axes tx if each row is a time, --axes xt"):
+            open_trajectories(tmp_path / "a.csv")
+    with open_trajectories(tmp_path / "a.csv", axes=None if lead else "tx") as data:
+        assert (data.frames, data.dt) == (6, 0.5)
+        assert (data.grid.lengths, data.grid.origin) == ((2.0,), (-1.0,))
+        np.testing.assert_allclose(data.window(0, 0, 6)[:, 0], u, atol=1e-6)
+
+
+@pytest.mark.parametrize("index", [True, False])
+def test_rows_and_columns_that_only_count_are_no_data(tmp_path, index):
+    u, _, _ = _wave()
+    pd.DataFrame(u).to_csv(tmp_path / "a.csv", index=index)
+    with pytest.warns(UserWarning, match="only count"):
+        data = open_trajectories(tmp_path / "a.csv", axes="tx", lengths=2.0, dt=0.5)
+    assert data.frames == 6
+    np.testing.assert_allclose(data.window(0, 0, 6)[:, 0], u, atol=1e-6)

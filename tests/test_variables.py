@@ -3,6 +3,7 @@
 import h5py
 import numpy as np
 import pytest
+import xarray as xr
 
 from splatop.data import open_trajectories
 from splatop.errors import SplatopError
@@ -124,3 +125,66 @@ def test_noise_that_hides_the_ends_is_asked_about_where_both_are_points(tmp_path
     around = _savez(tmp_path / "b.npz", t=T, x=X[:-1], u=(_odd(T) + noise)[:, :-1])
     with open_trajectories(around) as data:
         assert all(data.domain.periodic)
+
+
+def _periodic(trajectories=3, frames=9, points=16):
+    x = np.arange(points) / points
+    phase = np.linspace(0, 1, frames)[:, None]
+    return np.stack([np.sin(2 * np.pi * (x - phase + 0.1 * b)) for b in range(trajectories)])
+
+
+def test_coordinates_and_steps_in_attributes_of_hdf5(tmp_path):
+    """As in the files of message-passing PDE solvers: `train/pde_9-16` with `x`, `dt`, `tmax`."""
+    u, x = _periodic(), 2 + 0.25 * np.arange(16)
+    path = tmp_path / "CE_train_E2.h5"
+    with h5py.File(path, "w") as file:
+        stored = file.create_dataset("train/pde_9-16", data=u)
+        stored.attrs.update({"x": x, "dt": 0.125, "tmin": 0.0, "tmax": 1.0, "nt": 9})
+        file["train/beta"] = np.array([0.1, 0.2, 0.3])
+    with pytest.raises(SplatopError, match=r"as in --axes btx$"):
+        open_trajectories(path)
+    for fields in (None, ["u=train/pde_9-16"], ["u=pde_9-16"]):
+        with open_trajectories(path, axes="btx", fields=fields) as data:
+            assert (data.trajectories, data.frames, data.dt) == (3, 9, 0.125)
+            assert (data.grid.lengths, data.grid.origin) == ((4.0,), (2.0,))
+            assert set(data.coefficients) == {"beta"}
+
+
+@pytest.mark.parametrize("save", [_savez, _save_hdf5])
+def test_each_trajectory_with_coordinates_of_its_own(tmp_path, save):
+    """As in LPSDA's and PDEArena's 1D files: `t (B, T)`, `x (B, X)`, `dt (B,)`, `dx (B,)`."""
+    u, rows = _periodic(), np.ones((3, 1))
+    t, x = 0.1 * np.arange(9), 0.25 * np.arange(16)
+    name = "a.npz" if save is _savez else "a.h5"
+    steps = {"dt": np.full(3, 0.1), "dx": np.full(3, 0.25)}
+    path = save(tmp_path / name, u=u, t=rows * t, x=rows * x, **steps)
+    with open_trajectories(path) as data:  # rows tell the axis of trajectories
+        assert (data.trajectories, data.frames, data.grid.lengths) == (3, 9, (4.0,))
+        assert data.dt == pytest.approx(0.1)
+        assert not data.coefficients  # dx is no coefficient
+    stretched = np.array([1, 1.1, 0.9])[:, None]
+    path = save(tmp_path / f"own_{name}", u=u, t=rows * t, x=stretched * x)
+    with pytest.raises(SplatopError, match=r"x to be the same for all trajectories, got rows over"):
+        open_trajectories(path)
+    with open_trajectories(path, lengths=4.0) as data:  # what is given replaces what the file says
+        assert (data.trajectories, data.grid.lengths) == (3, (4.0,))
+    path = save(tmp_path / f"steps_{name}", u=u, **steps)
+    with open_trajectories(path, axes="btx") as data:
+        assert (data.dt, data.grid.lengths) == (pytest.approx(0.1), (4.0,))
+
+
+def test_labels_of_channels_choose_them(tmp_path):
+    """A field asked for by its label is that field, whatever the order asked for."""
+    u = _periodic()[:, :, None] * np.array([1.0, 2.0])[:, None]
+    dims = ("trajectory", "time", "channel", "x")
+    coords = {"time": 0.1 * np.arange(9), "x": np.arange(16) / 16, "channel": ["a", "b"]}
+    xr.Dataset({"state": (dims, u)}, coords).to_netcdf(tmp_path / "a.nc", engine="h5netcdf")
+    for fields, factors in ((["b", "a"], (2, 1)), (["b"], (2,)), (["w=b", "a"], (2, 1))):
+        with open_trajectories(tmp_path / "a.nc", fields=fields) as data:
+            for channel, factor in enumerate(factors):
+                found = data.window(0, 0, 9)[:, channel]
+                np.testing.assert_allclose(found, factor * u[0, :, 0], atol=1e-6)
+    with open_trajectories(tmp_path / "a.nc", fields=["u", "v"]) as data:  # names of the user's
+        assert data.fields == ("u", "v")
+    with pytest.raises(SplatopError, match="unknown field 'c'"):
+        open_trajectories(tmp_path / "a.nc", fields=["a", "c"])

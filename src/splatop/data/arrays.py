@@ -4,6 +4,7 @@ import json
 import struct
 import zipfile
 from collections.abc import Iterator, Mapping, Sequence
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -23,6 +24,7 @@ from .axes import (
     parse_axes,
     to_standard,
 )
+from .foreign import what_the_archive_is
 from .stated import all_periodic
 from .trajectories import Trajectories, checked_metadata
 
@@ -160,6 +162,10 @@ def _load_npy(path: Path) -> np.ndarray:
 
 def load_npz(path: Path) -> dict[str, np.ndarray]:
     """The arrays of a file, by name; never objects."""
+    with suppress(zipfile.BadZipFile), zipfile.ZipFile(path) as archive:
+        other = what_the_archive_is(archive.namelist())
+        if other is not None:
+            raise SplatopError(f"{path.name}: expected an archive of NumPy arrays, {other}")
     try:
         arrays = dict(_members(path))
     except (ValueError, zipfile.BadZipFile, EOFError) as error:

@@ -35,6 +35,22 @@ _BEGIN = (
     (b"%PDF", "a PDF", "take the file that the figures were made from"),
 )
 _JSON = re.compile(rb"\s*(\{\s*\"|\[\s*[\[{\"\d-])")
+# What else is a ZIP archive, by the end of a name in it.
+_ARCHIVES = (
+    (
+        "data.pkl",
+        "PyTorch's",
+        "pickles are never loaded: numpy.savez('p.npz', **{k: v.numpy() for k, v in "
+        "torch.load(path).items()}) makes a file of arrays",
+    ),
+    (
+        "xl/workbook.xml",
+        "a workbook",
+        "export a sheet as CSV, such as pandas.read_excel(path).to_csv('sheet.csv', index=False)",
+    ),
+    (".zarray", "a packed Zarr store", "unpack it first (unzip)"),
+    ("zarr.json", "a packed Zarr store", "unpack it first (unzip)"),
+)
 _WIDEST = 8  # bytes of a beginning that are shown
 
 
@@ -49,6 +65,17 @@ def what_to_do(start: bytes) -> str:
             "it is JSON: pandas.read_json(path).to_parquet('table.parquet') makes a table of rows"
         )
     return f"it begins with {begin!r}: convert it first"
+
+
+def what_the_archive_is(names: list[str]) -> str | None:
+    """What a ZIP archive with these names in it is, and what to do; None of NumPy's own."""
+    if any(name.endswith(".npy") for name in names):
+        return None
+    for end, what, cure in _ARCHIVES:
+        if any(name.endswith(end) for name in names):
+            return f"it is {what}: {cure}"
+    held = ", ".join(names[:4]) or "nothing"
+    return f"it is an archive with {held} in it: unpack it first, and give a file of it"
 
 
 def of_a_folder(path: Path) -> str:

@@ -1,5 +1,6 @@
 """Small, forgiving access to HDF5 files that others wrote."""
 
+from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
 
@@ -9,6 +10,7 @@ import numpy as np
 from ..errors import SplatopError
 
 SIGNATURE = b"\x89HDF\r\n\x1a\n"
+PYPDE = "field_attributes"  # the attribute in which py-pde describes what it stores
 
 
 def open_hdf5(path: Path) -> h5py.File:
@@ -48,6 +50,21 @@ def all_datasets(file: h5py.File) -> dict[str, h5py.Dataset]:
         (name if last.count(name) == 1 else path): item
         for name, (path, item) in zip(last, found.items(), strict=True)
     }
+
+
+def attributes_of(found: Iterable[h5py.Dataset]) -> list[dict[str, np.ndarray]]:
+    """The numbers in attributes of each dataset, with those of the groups above it and the file."""
+    told = []
+    for item in found:
+        above, held = item, {}
+        while True:
+            held = {**above.attrs, **held}
+            if above.name == "/":
+                break
+            above = above.parent
+        values = {name: np.asarray(value) for name, value in held.items()}
+        told.append({k: v for k, v in values.items() if v.size and v.dtype.kind in "iuf"})
+    return told
 
 
 def group(parent: h5py.Group, name: str) -> h5py.Group | None:

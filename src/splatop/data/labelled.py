@@ -202,14 +202,16 @@ def _channels(
 ) -> dict[str, tuple[_Variable, int]]:
     """The variable and the channel of each field.
 
-    The channels of the only variable are named by the user, or by labels; those of several, or of
-    one that is asked for by its name, are its components.
+    The channels of the only variable are chosen by their labels, or named by the user where it has
+    no such labels; those of several, or of one that is asked for by its name, are its components.
     """
     (name, only), *others = states.items()
     if "c" in only.axes and not others and list(fields or ()) != [name]:
-        labels = only.coordinate("c")
-        if fields is None and labels is not None and labels.dtype.kind in "UOST":
-            fields = [str(label) for label in labels.values]
+        along = only.coordinate("c")
+        if along is not None and along.dtype.kind in "UOST":
+            labels = [str(label) for label in along.values]
+            if fields is None or any(one in labels for one in fields):
+                return {one: (only, labels.index(one)) for one in choose_fields(fields, labels)}
         names = name_channels(fields, only.shape["c"], source)
         return {one: (only, index) for index, one in enumerate(names)}
     found = {}

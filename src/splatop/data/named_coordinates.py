@@ -6,6 +6,8 @@ from typing import Any
 
 import numpy as np
 
+from ..errors import SplatopError
+from .axes import uneven_gaps
 from .stored import Stored
 
 # Names of coordinates, without regard to case: x, xx, xs, x_star, x_points, x-coordinate, ...
@@ -15,6 +17,7 @@ COORDINATES = {
     **{f"{axis}{by}{end}": axis for axis in "txyz" for by in ("", "_", "-") for end in _ENDINGS},
     **dict.fromkeys(("time", "times"), "t"),
 }
+STEPS = {"dt": "t", "dx": "x", "dy": "y", "dz": "z"}  # spacings beside fields, by their names
 
 
 @dataclass(frozen=True)
@@ -24,12 +27,36 @@ class Coordinates:
     values: Mapping[str, tuple[np.ndarray, ...]]
     names: frozenset[str]
     meshes: Mapping[str, tuple[tuple[int, ...], int]]  # shape of a mesh, the axis it varies along
+    rows: Mapping[str, np.ndarray]  # one row for each trajectory, of letters whose rows differ
 
     def of_length(self, letter: str, count: int) -> np.ndarray | None:
         return next((v for v in self.values.get(letter, ()) if len(v) == count), None)
 
     def letters(self, count: int) -> list[str]:
         return [letter for letter in self.values if self.of_length(letter, count) is not None]
+
+    @property
+    def trajectories(self) -> int | None:
+        """How many trajectories have coordinates of their own, `(B, N)`; None where none do.
+
+        Meshes over two axes have as many rows as the other coordinate has values.
+        """
+        along = [shape for shape, axis in self.meshes.values() if len(shape) == 2 and axis == 1]
+        counts = {shape[0] for shape in (*along, *(held.shape for held in self.rows.values()))}
+        lengths = {len(values) for held in self.values.values() for values in held}
+        return counts.pop() if len(counts) == 1 and not counts & lengths else None
+
+    def check_rows(self, letter: str, option: str, source: str) -> None:
+        """Refuse coordinates that differ between trajectories: a data set has one grid."""
+        if letter not in self.rows:
+            return
+        ends = self.rows[letter][:, -1] - self.rows[letter][:, 0]
+        raise SplatopError(
+            f"{source}: expected {letter} to be the same for all trajectories, got rows over "
+            f"{ends.min():g} to {ends.max():g} and different starts or steps: save those that "
+            f"share them as a file of their own, such as the first one with its own row of "
+            f"coordinates, or give what holds for all ({option})"
+        )
 
     def listed(self) -> str:
         found = [f"{letter} {len(v)}" for letter, held in self.values.items() for v in held]
@@ -38,18 +65,21 @@ class Coordinates:
 
 def coordinates_among(arrays: Mapping[str, Any], fields: Sequence[str]) -> Coordinates:
     found: dict[str, tuple[np.ndarray, ...]] = {}
-    names, meshes = set(), {}
+    names, meshes, rows = set(), {}, {}
     for name, array in arrays.items():
         letter = letter_of(name)
         if letter is None or name in fields or not sides_of(array):
             continue
         values, axis = _line(array)
+        if values is None:
+            rows |= {letter: own} if (own := _rows(array)) is not None else {}
+            values = own if own is None else own[0]
         if values is not None:
             if axis is not None:
                 meshes[letter] = (sides_of(array), axis)
             found[letter] = (*found.get(letter, ()), values)
             names.add(name)
-    return Coordinates(found, frozenset(names), meshes)
+    return Coordinates(found, frozenset(names), meshes, rows)
 
 
 def letter_of(name: str) -> str | None:
@@ -74,6 +104,25 @@ def _line(array: Any) -> tuple[np.ndarray | None, int | None]:
         if (values == mesh).all() and line[0] != line[-1]:
             return line, axis
     return None, None
+
+
+def _rows(array: Any) -> np.ndarray | None:
+    """Coordinates `(B, N)` of which each trajectory has a row of its own, evenly spaced."""
+    if len(array.shape) != 2 or np.issubdtype(array.dtype, np.complexfloating):
+        return None
+    values = values_of(array)
+    even = all((np.diff(row) > 0).all() and not uneven_gaps(row).any() for row in values)
+    return values if even and values.shape[1] > 1 else None
+
+
+def step_of(arrays: Mapping[str, Any], letter: str) -> float | None:
+    """A spacing that stands beside the fields, as one number or the same for each trajectory."""
+    name = next(name for name, one in STEPS.items() if one == letter)
+    if name not in arrays or len(sides_of(arrays[name])) > 1:
+        return None
+    values = np.ravel(np.real(values_of(arrays[name]))).astype(float)
+    same = np.ptp(values) <= 1e-6 * abs(values[0])
+    return float(values[0]) if same and values[0] > 0 else None
 
 
 def sides_of(array: Any) -> tuple[int, ...]:

@@ -13,7 +13,7 @@ from .axes import components_of
 from .complex_fields import real_fields
 from .edges import Told, settled
 from .foreign import of_a_folder, what_to_do
-from .hdf5 import SIGNATURE, all_datasets, error_line, open_hdf5
+from .hdf5 import PYPDE, SIGNATURE, all_datasets, datasets, error_line, open_hdf5
 from .inputs import check_drop, with_inputs
 from .masks import read_mask
 from .mesh_series import SERIES, SINGLE, one_mesh, open_series
@@ -21,9 +21,9 @@ from .names import Renamed, names_asked
 from .pdebench import FlatTrajectories, GroupedTrajectories, is_flat, is_grouped
 from .probes import BEGIN as PROBES
 from .rates import WithRates, rates_asked
-from .scales import Named, named_axes
+from .scales import Named, named_axes, told_by_attributes
 from .scattered import from_arrays, from_dataset
-from .table_file import is_table
+from .table_file import is_crossed, is_table
 from .tables import open_matrix, open_table
 from .times import steady, told_times
 from .trajectories import Trajectories
@@ -140,7 +140,9 @@ def _open(path: Path, axes: str | None, asked: dict[str, Any]) -> Trajectories:
         start = stream.read(16)
     head = start[:8]
     if is_table(path) or start.startswith(PROBES):
-        return open_table(path, **asked) if axes is None else open_matrix(path, axes=axes, **asked)
+        if axes is None or (axes in ("tx", "xt") and is_crossed(path)):
+            return open_table(path, **asked, rows=axes and axes[0])
+        return open_matrix(path, axes=axes, **asked)
     if path.suffix.lower() in SERIES:
         return open_series(path, **_of_points(axes, asked))
     if path.suffix.lower() in SINGLE:
@@ -156,8 +158,8 @@ def _open(path: Path, axes: str | None, asked: dict[str, Any]) -> Trajectories:
     if head.startswith(NETCDF3):
         return _labelled(path, axes, asked)
     raise SplatopError(
-        "expected HDF5 (The Well, PDEBench, NetCDF), NetCDF 3, Zarr, MATLAB, .npy, .npz, a table "
-        "(.csv, .txt, .parquet) or a series on a mesh (.xdmf, .pvd), "
+        "expected HDF5 (The Well, PDEBench, py-pde, NetCDF), NetCDF 3, Zarr, MATLAB, .npy, .npz, a "
+        "table (.csv, .txt, .parquet) or a series on a mesh (.xdmf, .pvd), "
         f"{path} is none of them; {what_to_do(start)}"
     )
 
@@ -180,6 +182,10 @@ def _hdf5(path: Path, axes: str | None, asked: dict[str, Any]) -> Trajectories:
                 raise SplatopError(f"{path.name} states its axes: leave out axes '{axes}'")
             kind = WellTrajectories if is_well(file) else GroupedTrajectories
             return kind(file, **asked, source=path.name)
+        if axes is None and PYPDE in file.attrs:
+            from .pypde import open_pypde  # with xarray, as above
+
+            return open_pypde(file, **asked, source=path.name)
         if _is_netcdf(file):
             file.close()
             return _labelled(path, axes, asked)
@@ -226,7 +232,7 @@ def _npy(path: Path, axes: str | None, asked: dict[str, Any]) -> Trajectories:
 
     name = (asked["fields"] or ("u",))[0]
     arrays = {name: np.load(path, mmap_mode="r", allow_pickle=False), **beside}
-    opened = open_variables(Variables(arrays, {}, path.name), axes=axes, **asked)
+    opened = open_variables(Variables(arrays, {}, path.name, "NumPy"), axes=axes, **asked)
     opened.attributes["format"] = f"npy, with {', '.join(f'{k}.npy' for k in beside)} beside it"
     return opened
 
@@ -237,44 +243,51 @@ def _npz(path: Path, axes: str | None, asked: dict[str, Any]) -> Trajectories:
         found = from_arrays(arrays, **asked, source=path.name, kind="npz")
         if found is not None:
             return found
-    from .named_coordinates import letter_of
+    from .named_coordinates import STEPS, letter_of
     from .variables import Variables, open_variables  # with xarray, as above
 
-    if any(letter_of(name) is not None and array.size > 1 for name, array in arrays.items()):
-        opened = open_variables(Variables(arrays, {}, path.name), axes=axes, **asked)
+    named = [name for name, array in arrays.items() if letter_of(name) and array.size > 1]
+    if named or set(arrays) & set(STEPS):
+        opened = open_variables(Variables(arrays, {}, path.name, "NumPy"), axes=axes, **asked)
         opened.attributes["format"] = "npz"
         return opened
     return open_npz(path, arrays, axes=axes, **asked)
 
 
 def _named_of_many(file: h5py.File, axes: str | None, fields: Sequence[str] | None) -> bool:
-    """Whether fields and axes were given, and no dataset is named as a coordinate."""
+    """Whether fields and axes were given, and neither datasets nor attributes are coordinates."""
     from .named_coordinates import letter_of  # with xarray, as above
 
-    given = axes is not None and fields is not None and all(name in file for name in fields)
-    return given and not any(letter_of(name) for name in all_datasets(file))
+    if axes is None or fields is None or not all(name in datasets(file) for name in fields):
+        return False
+    found = all_datasets(file)
+    return not any(letter_of(name) for name in found) and not told_by_attributes(found)
 
 
 def _named_datasets(
     file: h5py.File, path: Path, axes: str | None, asked: dict[str, Any]
 ) -> Trajectories:
-    from .stored import Stored  # with xarray, as above
+    from .stored import COMPLEX, Stored  # with xarray, as above
     from .variables import Variables, open_variables
 
     found = {
         name: item
         for name, item in all_datasets(file).items()
-        if item.size and (item.dtype.names or np.issubdtype(item.dtype, np.number))
+        if item.size and (item.dtype.names == COMPLEX or np.issubdtype(item.dtype, np.number))
     }
     named = named_axes(found) if axes is None else Named({}, {})
     found = named.arrays or found
-    arrays = {name: Stored(item, transposed=False) for name, item in found.items()}
+    arrays: dict[str, Any] = {k: Stored(item, transposed=False) for k, item in found.items()}
+    arrays |= told_by_attributes(found)
     if not arrays:
         raise SplatopError(
             f"{path.name}: expected datasets of numbers, got an HDF5 file with "
             f"{', '.join(file) or 'nothing'}"
         )
-    variables = Variables(arrays, {}, path.name, letters=named.letters)
+    variables = Variables(arrays, {}, path.name, "HDF5", named.letters)
+    paths = {str(item.name).strip("/"): name for name, item in found.items()}
+    if asked["fields"]:  # a dataset may be asked for by its path, too
+        asked["fields"] = [paths.get(name.strip("/"), name) for name in asked["fields"]]
     opened = open_variables(variables, axes=axes, close=file.close, **asked)
     opened.attributes["format"] = "hdf5"
     if named.renamed:

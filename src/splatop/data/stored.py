@@ -7,7 +7,7 @@ import numpy as np
 from xarray.backends import BackendArray
 from xarray.core import indexing
 
-_COMPLEX = ("real", "imag")  # how MATLAB stores complex numbers in HDF5
+COMPLEX = ("real", "imag")  # how MATLAB stores complex numbers in HDF5
 _BLOCK_BYTES = 2**28  # of neighbours that are read at once
 
 
@@ -17,7 +17,7 @@ class Stored(BackendArray):
     def __init__(self, dataset: h5py.Dataset, *, transposed: bool):
         self._dataset, self._transposed = dataset, transposed
         self.shape = tuple(dataset.shape[::-1] if transposed else dataset.shape)
-        self._complex = dataset.dtype.names == _COMPLEX
+        self._complex = dataset.dtype.names == COMPLEX
         self._kept: tuple[tuple[int | slice, ...], np.ndarray] | None = None
         self.dtype = (
             np.result_type(dataset.dtype["real"], np.complex64) if self._complex else dataset.dtype

@@ -13,6 +13,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from ..errors import SplatopError, check_memory
+from .crossed import are_coordinates, is_number, uncrossed, without_counters
 from .hdf5 import error_line
 from .probes import is_probes, read_probes
 
@@ -51,8 +52,10 @@ def is_table(path: Path) -> bool:
     return suffix in TABLES and (name is path or suffix not in BINARY)
 
 
-def read_table(path: Path) -> Any:
-    """A file as a pandas table with the columns it names; of COMSOL's one row for each time."""
+def read_table(path: Path, rows: str | None = None) -> Any:
+    """A file as a pandas table with the columns it names; of COMSOL's one row for each time, and of
+    values between a row and a column of coordinates one row for each: `rows` is "t" or "x", what
+    the column holds, where its name does not say."""
     import pandas as pd
 
     check_memory(path.stat().st_size, "a table", "write it in a binary format, or fewer rows")
@@ -71,7 +74,7 @@ def read_table(path: Path) -> Any:
             sep=head.separator,
             decimal=head.decimal,
             names=head.names,
-            header=None if head.names or not head.named else 0,
+            header=None if head.names or not (head.named or head.crossed) else 0,
             encoding_errors="replace",
         )
     except SplatopError:
@@ -84,6 +87,10 @@ def read_table(path: Path) -> Any:
             f"expected a table with columns t, x, y and fields, {path.name} cannot be read "
             f"({error_line(error)}): {cure}"
         ) from error
+    if head.crossed:
+        keys = place_and_time(table.columns[:1], path.name)
+        told = next((key for key in ("t", "x") if key in keys), rows)
+        return uncrossed(table, told, head.decimal, path.name)
     if not head.named:
         raise SplatopError(
             f"{path.name}: expected columns t, x[, y, z] and one for each field, got "
@@ -139,11 +146,16 @@ def read_numbers(path: Path) -> np.ndarray:
         table = pd.read_csv(
             path, comment=head.comment, sep=head.separator, decimal=head.decimal, header=None
         )
-        return table.to_numpy(float)
+        return without_counters(table.to_numpy(float), path.name)
     except Exception as error:  # as above
         raise SplatopError(
             f"expected rows of numbers, {path.name} cannot be read ({error_line(error)})"
         ) from error
+
+
+def is_crossed(path: Path) -> bool:
+    """Whether a table has coordinates in its first row and its first column."""
+    return path.suffix.lower() not in BINARY and not is_probes(path) and _head(path).crossed
 
 
 class _Head(NamedTuple):
@@ -152,6 +164,7 @@ class _Head(NamedTuple):
     comment: str | None
     named: bool
     names: list[str] | None  # where a comment holds them
+    crossed: bool = False  # the names but the first are coordinates
 
 
 def _head(path: Path) -> _Head:
@@ -170,7 +183,9 @@ def _head(path: Path) -> _Head:
     separator, decimal = _separator(first, second)
     comment = comments[0][0] if comments else "#"
     cells = _cells(first, separator)
-    if not cells or not all(_is_number(cell, decimal) for cell in cells):
+    if are_coordinates(cells, decimal):
+        return _Head(separator, decimal, comment, named=bool(cells[0]), names=None, crossed=True)
+    if not cells or not all(is_number(cell, decimal) for cell in cells):
         return _Head(separator, decimal, comment, True, None)
     told = _cells_of_comment(comments[-1], separator, len(cells)) if comments else None
     return _Head(separator, decimal, comment, told is not None, told)
@@ -204,14 +219,6 @@ def _cells_of_comment(line: str, separator: str, count: int) -> list[str] | None
     if separator == r"\s+":
         splits = [re.split(r"\s{2,}|\t", text), _SPACED_NAME.findall(text), splits[0]]
     return next((names for names in splits if len(names) == count), None)
-
-
-def _is_number(text: str, decimal: str) -> bool:
-    try:
-        float(text.replace(decimal, ".") or "nan")
-    except ValueError:
-        return False
-    return True
 
 
 def _over_time(table: Any) -> Any:

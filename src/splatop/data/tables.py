@@ -38,9 +38,11 @@ def open_table(
     dt: float | None,
     lengths: float | Sequence[float] | None = None,
     origin: float | Sequence[float] | None = None,
+    rows: str | None = None,
 ) -> ArrayTrajectories:
-    """A table whose rows are the values at one point and time, in any order."""
-    table, source = read_table(path), path.name
+    """A table whose rows are the values at one point and time, in any order, or one of u(t, x)
+    between coordinates, of which `rows` are those of each row, "t" or "x"."""
+    table, source = read_table(path, rows), path.name
     keys, names = _columns(table, fields, source)
     columns = {
         what: _numbers(table[column], column, source, is_time=what == "t")

@@ -17,7 +17,14 @@ from ..errors import SplatopError, unknown_name
 from .axes import SPATIAL, common_shape, parse_axes
 from .folded import how_to_unfold
 from .labelled import LabelledTrajectories
-from .named_coordinates import Coordinates, coordinates_among, sides_of, values_of
+from .named_coordinates import (
+    STEPS,
+    Coordinates,
+    coordinates_among,
+    sides_of,
+    step_of,
+    values_of,
+)
 from .stored import Stored
 
 _FEW = 4  # channels at the end of an axis order
@@ -62,20 +69,21 @@ def open_variables(
     data = labelled(variables, axes, fields)
     data.set_close(close)
     if dt is None and "t" not in data.coords:
-        dt = _stored_step(variables)
-        if dt is None:
-            _check_lengths(variables, data, fields or (), "t", "--dt")
-    if asked.get("lengths") is None:
-        for letter in SPATIAL:
-            _check_lengths(variables, data, fields or (), letter, "--lengths")
+        dt = step_of(variables.arrays, "t")
+    along = coordinates_among(variables.arrays, fields or ())
+    for letter in data.dims:
+        option = "--dt" if letter == "t" else "--lengths"
+        if (dt if letter == "t" else asked.get("lengths")) is None:
+            along.check_rows(str(letter), option, variables.source)
+            _check_lengths(variables, data, along, str(letter), option)
     return LabelledTrajectories(data, fields=fields, dt=dt, **asked, source=variables.source)
 
 
 def _check_lengths(
-    variables: Variables, data: xr.Dataset, fields: Sequence[str], letter: str, option: str
+    variables: Variables, data: xr.Dataset, along: Coordinates, letter: str, option: str
 ) -> None:
     """Refuse an axis with coordinates of its name in the file, but of another length."""
-    held = coordinates_among(variables.arrays, fields).values.get(letter, ())
+    held = along.values.get(letter, ())
     if held and letter in data.sizes and letter not in data.coords:
         raise SplatopError(
             f"{variables.source}: expected {data.sizes[letter]} values of {letter}, as many as the "
@@ -99,6 +107,7 @@ def labelled(variables: Variables, axes: str | None, fields: Sequence[str] | Non
         raise SplatopError(
             f"{variables.source}: expected an array over time and space, got "
             f"{variables.listed(list(arrays))}: save one with an axis for each, and x and t"
+            f"{_flat(variables.others)}"
         )
     letters = {name: _axes_of(name, arrays[name], along, axes, variables) for name in inputs}
     if all(found is None for found in letters.values()):
@@ -132,20 +141,27 @@ def labelled(variables: Variables, axes: str | None, fields: Sequence[str] | Non
     found_ones |= {
         name: xr.Variable((), values_of(array).reshape(()))
         for name, array in arrays.items()
-        if not sides_of(array) and name != "dt"
+        if not sides_of(array) and name not in STEPS
     }
     if "b" in size and list(size.values()).count(size["b"]) == 1:  # one number for each trajectory
         found_ones |= {
             name: xr.Variable("b", values_of(array).reshape(-1))
             for name, array in arrays.items()
-            if sides_of(array) == (size["b"],) and name not in {"dt", *along.names, *held}
+            if sides_of(array) == (size["b"],) and name not in {*STEPS, *along.names, *held}
         }
-    coords = {
-        letter: xr.Variable(letter, values)
-        for letter, count in size.items()
-        if (values := along.of_length(letter, count)) is not None
-    }
+    coords = {}
+    for letter, count in size.items():
+        values = along.of_length(letter, count)
+        step = step_of(arrays, letter) if letter in SPATIAL and letter not in along.values else None
+        if values is not None or step is not None:
+            coords[letter] = xr.Variable(letter, np.arange(count) * step if step else values)
     return xr.Dataset(found_ones, coords)
+
+
+def _flat(others: Mapping[str, str]) -> str:
+    """How MATLAB saves what a structure holds as variables of their own."""
+    name = next((name for name, kind in others.items() if kind == "struct"), None)
+    return f" (of a struct in MATLAB: save('flat.mat', '-struct', '{name}'))" if name else ""
 
 
 def _constant_ones(
@@ -182,13 +198,16 @@ def _axes_of(
 
 def _possible(sides: tuple[int, ...], along: Coordinates) -> list[str]:
     """Every reading of the axes by the lengths of coordinates."""
-    choices = [along.letters(count) or ["?"] for count in sides]
+    rows = along.trajectories
+    choices = [along.letters(count) or (["?", "b"] if count == rows else ["?"]) for count in sides]
     found = []
     for letters in map("".join, itertools.product(*choices)):
         if len(sides) == 2 and letters.count("?") == 1:
             # Two axes, one of them known: the other is what is missing, if nothing else claims it.
             other = {"t": "x", "x": "t"}.get(letters.replace("?", ""), "?")
             letters = letters if other in along.values else letters.replace("?", other)
+        if "t" not in along.values and any(shape == sides for shape, _ in along.meshes.values()):
+            letters = letters.replace("?", "t", 1)  # meshes of space at all times
         spatial = [letter for letter in letters if letter in SPATIAL]
         complete = "?" not in letters and len(set(letters)) == len(letters)
         fits = all(
@@ -225,14 +244,17 @@ def _unclear(
             f"coordinates ({along.listed()}) fit as {' or '.join(possible)}: give "
             f"{' or '.join(f'--axes {one}' for one in possible)}"
         )
-    example = _example(sides, along)
+    example = _example(sides, along, last=variables.kind == "MATLAB")
     missing = "" if len(names) == 1 else f" --fields {name}"
     missing += f" --axes {example}"
-    missing += "" if all(k in along.values for k in example if k in SPATIAL) else " --lengths 1"
-    missing += "" if "t" in along.values else " --dt 0.1"
+    told = {*along.values, *(k for k in STEPS.values() if step_of(arrays, k) is not None)}
+    missing += "" if all(k in told for k in example if k in SPATIAL) else " --lengths 1"
+    missing += "" if "t" in told else " --dt 0.1"
     found = variables.listed(names)
-    if "t" not in along.values:
-        unfold = how_to_unfold({one: sides_of(arrays[one]) for one in names}, _scalars(arrays))
+    untimed = "t" not in along.values
+    flat = {one: sides_of(arrays[one]) for one in names}
+    unfold = how_to_unfold(flat, _scalars(arrays)) if untimed else None
+    if unfold or "t" not in told:
         return SplatopError(
             f"{source}: expected a time axis, got {found} with the coordinates {along.listed()}: "
             + (unfold or f"if an axis of {name} is time, say which, as in{missing}; pairs of ")
@@ -245,8 +267,9 @@ def _unclear(
     )
 
 
-def _example(sides: tuple[int, ...], along: Coordinates) -> str:
-    """Letters that may be meant: those that lengths tell, time last, the rest in order."""
+def _example(sides: tuple[int, ...], along: Coordinates, *, last: bool) -> str:
+    """Letters that may be meant: those that lengths tell, time last as in MATLAB's files or before
+    space as in others, the rest in order."""
     letters = ["?"] * len(sides)
     for axis, count in enumerate(sides):
         found = [k for k in along.letters(count) if k not in letters]
@@ -254,7 +277,9 @@ def _example(sides: tuple[int, ...], along: Coordinates) -> str:
     if len(sides) > 3 and sides[-1] <= _FEW and letters[-1] == "?":
         letters[-1] = "c"
     if "t" not in letters and "?" in letters:
-        letters[max(i for i, k in enumerate(letters) if k == "?")] = "t"
+        unknown = [i for i, k in enumerate(letters) if k == "?"]
+        after = len(unknown) - ("x" not in letters) > 1  # trajectories stand before time
+        letters[unknown[-1] if last else unknown[after]] = "t"
     space = [k for k in SPATIAL if k not in letters]
     open_ones = [i for i, k in enumerate(letters) if k == "?"]
     led = letters[0] == "t" and len(open_ones) <= len(space)  # nothing stands before time
@@ -282,9 +307,3 @@ def _variable(array: Any, letters: str) -> xr.Variable:
 
 def _scalars(arrays: Mapping[str, Any]) -> dict[str, float]:
     return {k: float(np.real(values_of(a)).item()) for k, a in arrays.items() if not sides_of(a)}
-
-
-def _stored_step(variables: Variables) -> float | None:
-    """A time step that the file holds as a number."""
-    held = variables.arrays.get("dt")
-    return None if held is None or sides_of(held) else float(np.real(values_of(held)).reshape(()))

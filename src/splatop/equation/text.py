@@ -300,9 +300,8 @@ def _check_fields(
             at = re.search(rf"dt\s*\(\s*{name}\s*\)", source.text)
             message = str(unknown_name("field of the data", name, fields))
             if len(fields) == len(names) == 1:
-                message += (
-                    f"; write dt({fields[0]}), or read it as {name}: --fields {name}={fields[0]}"
-                )
+                written = f"write dt({fields[0]}), or " if fields[0].isidentifier() else ""
+                message += f"; {written}read it as {name}: --fields {name}={fields[0]}"
             raise source.error(message, at.start() if at else 0)
     given = {*names, *(name + part for name in complex_fields for part in (RE, IM))}
     missing = [name for name in fields if name not in given]

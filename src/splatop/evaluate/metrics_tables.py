@@ -166,14 +166,17 @@ def rollout_table(groups: Mapping[str, Sequence[Metrics]]) -> Table:
 
 def protocol_note(several: Iterable[Metrics]) -> str:
     """On what the measured rows were measured, which may be less than the paper's protocol."""
+    several = list(several)
     protocols = dict.fromkeys(
         f"{measured_on(m)}, {m.steps} steps on " + "x".join(map(str, m.data["points"])) + " points"
         for m in several
     )
+    published = any(published_rollout(m.benchmark) for m in several)
+    paper = "The paper: 30 trajectories of 200 steps on 160x160 or 64x64x64 points. "
     return (
-        f"Measured over {'; '.join(protocols)}. The paper: 30 trajectories of 200 steps on "
-        '160x160 or 64x64x64 points. Means and standard deviations are over trajectories; "0.1 at" '
-        "is the step at which the mean rL2 passes 0.1, ms the time of one step."
+        f"Measured over {'; '.join(protocols)}. {paper if published else ''}"
+        'Means and standard deviations are over trajectories; "0.1 at" is the step at which the '
+        "mean rL2 passes 0.1, ms the time of one step."
     )
 
 

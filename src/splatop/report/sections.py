@@ -153,6 +153,12 @@ def _first_divergence(entry: Entry) -> int | None:
     return min((e["step"] for e in entry.metrics.diverged), default=None)
 
 
+def ratio_of(energy: np.ndarray, truth: np.ndarray) -> np.ndarray:
+    """Energy over the true one, shell by shell; NaN where next to nothing is."""
+    shares = truth > RATIO_FLOOR * truth.max()
+    return np.where(shares, energy / np.where(shares, truth, 1.0), np.nan)
+
+
 def spectrum_section(charts: Charts, shown: Sequence[Entry]) -> Html | None:
     """Time-averaged radial spectra, and their ratio to the reference."""
     first = shown[0].metrics.spectrum
@@ -172,7 +178,7 @@ def spectrum_section(charts: Charts, shown: Sequence[Entry]) -> Html | None:
             continue
         values = np.array(found, float)[kept]
         spectra.append(Line(entry.label, k.tolist(), values.tolist(), entry.style))
-        ratio = np.where(truth > RATIO_FLOOR * truth.max(), values / truth, np.nan)
+        ratio = ratio_of(values, truth)
         ratios.append(Line(entry.label, k.tolist(), [_finite(v) for v in ratio], entry.style))
         largest = max(largest, float(np.nanmax(np.abs(ratio - 1), initial=0.0)))
     reach = min(max(1.15 * largest, 0.002), 1.0)
