@@ -16,7 +16,7 @@ import numpy as np
 from ..equation.expression import FieldDerivative
 from .candidates import Candidate, Expression
 from .question import FieldGroup
-from .select import Task
+from .task import Task
 
 # Standard errors on either side of an estimate: its 95 % interval.
 _WIDTH = 2.0
@@ -71,8 +71,8 @@ class LeftOut:
 
 def sizes(own: Task) -> np.ndarray:
     """The share of the change, in amplitude, that each candidate makes with a coefficient of 1."""
-    whole = max(float(np.sum(own.energy.sum(axis=0) - own.noise_energy)), 1e-300)
-    columns = np.sum(own.gram.sum(axis=0) - own.noise_gram, axis=0)
+    whole = own.whole
+    columns = np.sum(own.total, axis=0)[:-1, :-1]
     return np.sqrt(np.maximum(np.diag(columns), 0.0) / whole)
 
 

@@ -9,8 +9,9 @@ from .candidates import Basis, Candidate, independent
 from .detect import LeftOut, left_out, sizes
 from .question import FieldGroup, Question
 from .rivals import LISTED, alternatives, identities
-from .select import DEVIATIONS, Selection, Task, reselect, select, uncertain
+from .select import Selection, reselect, select, uncertain
 from .symmetry import Setting, isotropic
+from .task import DEVIATIONS, Task
 
 REPLICATES = 20
 # Terms chosen in fewer of the replicates may be chance.
@@ -108,7 +109,25 @@ def choose(question: Question, group: FieldGroup, tasks: list[Task], *, noise: f
         if less.left <= max(noise, NEGLIGIBLE):
             matrix, found_terms = matrix[sure], less
     weighed = [(task, one.weights) for task, one in zip(tasks, found, strict=True)]
-    return replace(found_terms, left_out=left_out(group, weighed, matrix, also=chosen.chosen))
+    return replace(
+        found_terms,
+        covariance=found_terms.covariance + np.diag(_apart(weighed, width, matrix, found_terms.c)),
+        left_out=left_out(group, weighed, matrix, also=chosen.chosen),
+    )
+
+
+def _apart(
+    weighed: list[tuple[Task, np.ndarray]], width: int, matrix: np.ndarray, c: np.ndarray
+) -> np.ndarray:
+    """Variance of clean data's coefficients: their integrals in time are off by something else for
+    each width of the bells, so by about what most others make of them."""
+    others = [pair for place, pair in enumerate(weighed) if place != width]
+    if not others or not len(c) or not weighed[width][0].clean:
+        return np.zeros(len(c))
+    found = [
+        task.mapped(matrix).normal(weights).solve(range(len(c)))[0] for task, weights in others
+    ]
+    return np.median(np.abs(np.array(found) - c), axis=0) ** 2
 
 
 def _loss(tasks: list[Task], found: list[Selection], which: tuple[int, ...]) -> float:
@@ -128,7 +147,7 @@ def _relevant(task: Task, chosen: Selection, noise: float) -> list[int]:
     is of the fields, or than a share of that if the coefficient is sure."""
     sure = np.abs(chosen.c) > _SURE * chosen.errors
     limits = np.maximum(np.where(sure, _SURE_SHARE, 1.0) * noise, NEGLIGIBLE)
-    whole = max(float(np.sum(task.energy.sum(axis=0) - task.noise_energy)), 1e-300)
+    whole = task.whole
     normal = task.normal(chosen.weights)
     kept = list(range(len(chosen.chosen)))
 
@@ -161,7 +180,7 @@ def _evidence(
     normal = own.normal(chosen.weights)
     c, left = normal.solve(every)
     covariance = own.covariance(every, c, chosen.weights) if every else np.zeros((0, 0))
-    whole = max(float(np.sum(task.energy.sum(axis=0) - task.noise_energy)), 1e-300)
+    whole = task.whole
 
     unsure = uncertain(own.error(every, c), own.rows.sum(axis=0))
 

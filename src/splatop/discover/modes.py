@@ -2,6 +2,7 @@
 walls."""
 
 import abc
+import math
 from dataclasses import replace
 from itertools import pairwise
 
@@ -18,6 +19,8 @@ from ..spectral import BoxFilter
 from ..walls import Galerkin
 
 SHELLS = 16
+# A field with a kink has as much energy beyond a band as in its last fifth.
+_NARROWER = 0.8
 
 
 class Modes(eqx.Module):
@@ -45,6 +48,15 @@ class Modes(eqx.Module):
     def noise(self, drawn: np.ndarray) -> np.ndarray:
         """White noise `(L, C, *M)` as a part of states."""
         return drawn
+
+    @abc.abstractmethod
+    def narrower(self, states: np.ndarray, times: int) -> np.ndarray:
+        """States `(L, C, *M)` without the last part of their modes, and again of these."""
+
+    @property
+    def inner(self) -> int:
+        """Shells inside the band that is narrower by once."""
+        return int(_NARROWER * SHELLS / math.sqrt(self.dims))
 
 
 class RingModes(Modes):
@@ -101,6 +113,9 @@ class RingModes(Modes):
     def noise(self, drawn: np.ndarray) -> np.ndarray:
         return project(drawn, self.band, self.points)
 
+    def narrower(self, states: np.ndarray, times: int) -> np.ndarray:
+        return project(states, tuple(int(_NARROWER**times * b) for b in self.band), self.points)
+
 
 class WallModes(Modes):
     """Harmonics of a box with walls or of a shape; states are their numbers, those of each field's
@@ -145,6 +160,14 @@ class WallModes(Modes):
 
     def against(self, columns: Float[Array, "q *Q"]) -> Float[Array, "q n"]:
         return self.tests.project(columns).reshape(len(columns), -1)[:, self.order]
+
+    def narrower(self, states: np.ndarray, times: int) -> np.ndarray:
+        kept = states
+        for axis, n in enumerate(states.shape[2:], start=2):
+            place = [1] * states.ndim
+            place[axis] = n
+            kept = kept * (np.arange(n) <= _NARROWER**times * (n - 1)).reshape(place)
+        return kept
 
 
 def _shells(radius: np.ndarray) -> tuple[np.ndarray, np.ndarray]:

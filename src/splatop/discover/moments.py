@@ -35,24 +35,33 @@ _FAST = 2.5
 _SHOWING = 16
 # Shells of which more turns fast tell nothing: what is taken for slow there is as often faster.
 _TOO_FAST = 1e-3
+# Neighbouring sums over as many windows as count as one have this share of their variance in
+# common, on both sides together: bells are about Gaussian.
+_TOUCHING = 0.32
 # A shell is heard above so many times the energy of its noise.
 _HEARD = 10.0
 
 
 @dataclass(frozen=True)
 class Moments:
-    """Gram matrices `(B, K, q, q)` of blocks and shells, the expected share `(K, q, q)` of noise in
-    their sum over blocks, and how many independent real numbers `(B, K)` went into each.
+    """Gram matrices `(B, K, q, q)` of blocks and shells without the expected share of noise, which
+    is `(K, q, q)` over all blocks, and how many independent real numbers `(B, K)` went into each.
 
     The q columns are the basis products, then `∂u/∂t` of each field, then its known terms. `fast`
     is the share `(K,)` of the states' energy that turns too fast from frame to frame for a bell.
+    What modes beyond the band would change is about what the last of the band do: `hidden`
+    `(K, q, q)` are the inner products of these changes, `lean` those of the columns with them.
+    `touching` is the variance of a sum over blocks, over the sum of their variances.
     """
 
     gram: np.ndarray
     noise: np.ndarray
+    hidden: np.ndarray
+    lean: np.ndarray
     rows: np.ndarray
     fast: np.ndarray
     half: int
+    touching: float
 
 
 class _Columns(eqx.Module):
@@ -147,18 +156,18 @@ def _accumulate(frames, basis, fields, known, coefficients, progress):
     tests = {half: bells(length, half) for half in usable_halves(length, frames.modes.dims)}
     edges, freedom = np.array(frames.modes.edges), np.array(frames.modes.freedom)
     q = len(basis) + 2 * channels
-    groups = _blocks(frames.owner, length)
-    count = max(group for group, _, _ in groups) + 1
-    held = {
-        half: [np.zeros((count, SHELLS, q, q)), np.zeros((SHELLS, q, q)), np.zeros((count, SHELLS))]
-        for half in tests
-    }
+    held = {half: _Sums.of(frames.owner, len(tests[half][0]), tests[half][2], q) for half in tests}
     generator = np.random.default_rng(0)
-    # Noise at the level of rounding matters little: some pieces tell how much.
+    # Some pieces tell how much rounding matters, which is little, and modes beyond the band.
+    some = set(range(0, pieces, max(1, pieces // 4)))
     quiet = frames.spectrum.relative_noise < _QUIET
-    shaken = set(range(0, pieces, max(1, pieces // 4))) if quiet else set(range(pieces))
+    shaken = some if quiet else set(range(pieces))
+    every = pieces / len(shaken)
+    bent = np.array([sum(e for _, e in side.monomials[0][0]) != 1 for side in basis])
+    bent = np.concatenate([bent, np.zeros(channels, bool), np.ones(channels, bool)])
 
     turning, shaking = np.zeros((2, channels, SHELLS, 2))
+    sharp = np.zeros((2, channels))
     own_states = slice(len(basis), len(basis) + channels)
 
     def modes(states: np.ndarray) -> np.ndarray:
@@ -166,33 +175,113 @@ def _accumulate(frames, basis, fields, known, coefficients, progress):
 
     for piece, states in enumerate(frames.states):
         clean = modes(states)
-        moved = None
+        moved = cut = None
         if piece in shaken:
             speck = frames.noise * generator.standard_normal(states.shape)
-            moved = modes(states + frames.modes.noise(speck)) - clean
-            shaking += _turning(moved[:, own_states], edges) * (pieces / len(shaken))
+            speck = frames.modes.noise(speck)
+            moved = modes(states + speck) - clean
+            if piece in some:
+                sharp += _last_parts(frames.modes, states) - _last_parts(frames.modes, speck)
+            shaking += _turning(moved[:, own_states], edges) * every
+        if piece in some and bent.any():
+            cut = (clean - modes(frames.modes.narrower(states, 1))) * bent[:, None]
         turning += _turning(clean[:, own_states], edges)
         for half, (a, b, overlap) in tests.items():
-            gram, noise, rows = held[half]
+            sums = held[half]
             own = _tested(clean, a, b / frames.dt, channels)
-            for group, at, share in groups:
+            shake = None if moved is None else _tested(moved, a, b / frames.dt, channels)
+            for group, at, chosen in sums.groups:
                 if at == piece:
-                    chosen = slice(int(share[0] * len(a)), int(share[1] * len(a)))
-                    gram[group] += _grams(own[chosen], edges)
-                    rows[group] += (chosen.stop - chosen.start) * freedom / overlap
-            if moved is not None:
-                shake = _grams(_tested(moved, a, b / frames.dt, channels), edges)
-                noise += shake * (pieces / len(shaken))
+                    sums.gram[group] += _grams(own[chosen], own[chosen], edges)
+                    sums.rows[group] += (chosen.stop - chosen.start) * freedom / overlap
+                    if shake is not None:
+                        sums.shake(every * _grams(shake[chosen], shake[chosen], edges), group)
+            if cut is not None:
+                change = _tested(cut, a, b / frames.dt, channels)
+                sums.hidden += _grams(change, change, edges) * (pieces / len(some))
+                sums.lean += _grams(own, change, edges) * (pieces / len(some))
         progress(piece + 1, pieces)
     fast = _share_of_fast(turning, shaking)
     told = fast <= _TOO_FAST
     if not told[0]:  # the time step is too long for all of the data
         told[:] = True
-    each = told[:, None, None]
+    beyond = _beyond(sharp)
+    inner = np.arange(SHELLS) < frames.modes.inner
     return [
-        Moments(gram * each, noise * each, rows * told, fast, half)
-        for half, (gram, noise, rows) in held.items()
+        sums.moments(half, fast, told=told, inner=inner, beyond=beyond)
+        for half, sums in held.items()
     ]
+
+
+def _last_parts(modes: Modes, states: np.ndarray) -> np.ndarray:
+    """The energy of states `(L, C, *M)` in the last two parts of their band, `(2, C)`."""
+    once, twice = (modes.narrower(states, times) for times in (1, 2))
+    both = np.stack([states - once, once - twice])
+    return np.sum(both**2, axis=(1, *range(3, both.ndim)))
+
+
+def _beyond(sharp: np.ndarray) -> float:
+    """Amplitude beyond a band over that in its last part, from the energy `(2, C)` of its last two
+    parts, each a share of what is before it: they go on to fall as they do."""
+    last, before = np.maximum(sharp, 0.0)
+    falls = np.where(before > 0, last / np.where(before > 0, before, 1.0), 0.0)
+    falls = np.minimum(falls, 0.5)
+    return float(np.sqrt(np.max(falls / (1 - falls))))
+
+
+@dataclass
+class _Sums:
+    """What a pass adds up for one width of the bells: `groups` are (block, piece, its windows)."""
+
+    groups: list[tuple[int, int, slice]]
+    gram: np.ndarray
+    noise: np.ndarray
+    hidden: np.ndarray
+    lean: np.ndarray
+    rows: np.ndarray
+    touching: float
+
+    @classmethod
+    def of(cls, owner: np.ndarray, windows: int, overlap: float, q: int) -> "_Sums":
+        pieces, apart = len(owner), windows / overlap
+        if pieces >= BLOCKS:
+            groups = [(i * BLOCKS // pieces, i, slice(0, windows)) for i in range(pieces)]
+        else:
+            each = min(-(-BLOCKS // pieces), max(1, int(apart)))
+            ends = np.linspace(0, windows, each + 1).astype(int).tolist()
+            groups = [
+                (i * each + j, i, slice(first, last))
+                for i in range(pieces)
+                for j, (first, last) in enumerate(pairwise(ends))
+            ]
+        count = 1 + max(group for group, _, _ in groups)
+        noise, hidden, lean = np.zeros((3, SHELLS, q, q))
+        rows, gram = np.zeros((count, SHELLS)), np.zeros((count, SHELLS, q, q))
+        touching = 1 + _TOUCHING * count / (apart * pieces)
+        return cls(groups, gram, noise, hidden, lean, rows, touching)
+
+    def shake(self, share: np.ndarray, group: int) -> None:
+        """Takes the share of noise `(K, q, q)` out of a block: out of each its own, for noise in
+        products is as large as what it is multiplied by."""
+        self.noise += share
+        self.gram[group] -= share
+
+    def moments(
+        self, half: int, fast: np.ndarray, *, told: np.ndarray, inner: np.ndarray, beyond: float
+    ) -> Moments:
+        """Of the shells that are `told`. What is `beyond` the band is so much of its last part,
+        without which those inside of that say how they lean."""
+        each, leaning = told[:, None, None], (told & inner)[:, None, None]
+        return Moments(
+            self.gram * each,
+            self.noise * each,
+            beyond**2 * self.hidden * each,
+            beyond * self.lean * leaning,
+            self.rows * told,
+            fast,
+            half,
+            self.touching,
+        )
 
 
 def _turning(states: np.ndarray, edges: np.ndarray) -> np.ndarray:
@@ -218,17 +307,6 @@ def _share_of_fast(turning: np.ndarray, noise: np.ndarray) -> np.ndarray:
     return np.maximum.accumulate(np.minimum(share, 1.0))
 
 
-def _blocks(owner: np.ndarray, length: int) -> list[tuple[int, int, tuple[float, float]]]:
-    """(block, piece, from which share of its windows to which)."""
-    pieces = len(owner)
-    if pieces >= BLOCKS:
-        return [(i * BLOCKS // pieces, i, (0.0, 1.0)) for i in range(pieces)]
-    each = min(-(-BLOCKS // pieces), max(1, length // 8))
-    return [
-        (i * each + j, i, (j / each, (j + 1) / each)) for i in range(pieces) for j in range(each)
-    ]
-
-
 def _tested(modes: np.ndarray, a: np.ndarray, b: np.ndarray, channels: int) -> np.ndarray:
     """Columns `(L, q, n)` integrated against the bells, `(windows, q, n)`; states become rates."""
     length, q, n = modes.shape
@@ -240,13 +318,15 @@ def _tested(modes: np.ndarray, a: np.ndarray, b: np.ndarray, channels: int) -> n
     return tested
 
 
-def _grams(columns: np.ndarray, edges: np.ndarray) -> np.ndarray:
-    """Inner products of columns `(W, q, n)` over windows, for each shell of functions."""
+def _grams(columns: np.ndarray, others: np.ndarray, edges: np.ndarray) -> np.ndarray:
+    """Inner products of columns `(W, q, n)` with others over windows, in each shell."""
     q = columns.shape[1]
     found = np.zeros((len(edges) - 1, q, q))
     for shell, (first, last) in enumerate(pairwise(edges)):
-        flat = columns[:, :, first:last].transpose(1, 0, 2).reshape(q, -1)
-        found[shell] = flat @ flat.T
+        flat, other = (
+            part[:, :, first:last].transpose(1, 0, 2).reshape(q, -1) for part in (columns, others)
+        )
+        found[shell] = flat @ other.T
     return found
 
 

@@ -16,8 +16,8 @@ from ..errors import SplatopError, unknown_name
 from .candidates import Basis, Candidate, check_independent, independent, parse_terms
 from .library import library, products_of
 from .moments import Moments
-from .select import Task
 from .symmetry import Setting, keeps
+from .task import Task
 
 
 @dataclass(frozen=True)

@@ -5,7 +5,8 @@ import numpy as np
 from .candidates import Candidate
 from .question import FieldGroup
 from .search import substitutes
-from .select import Selection, Task, uncertain
+from .select import Selection, uncertain
+from .task import Task
 
 # A set whose criterion is this close to the best one's cannot be excluded.
 CLOSE = 10.0
@@ -77,7 +78,7 @@ def _as_good(task: Task, weights: np.ndarray, other: tuple[int, ...], own: tuple
         return False
     left = task.left(other, c)
     best = task.left(own, task.normal(weights).solve(own)[0])
-    whole = max(float(np.sum(task.energy.sum(axis=0) - task.noise_energy)), 1e-300)
+    whole = task.whole
     if np.sum(left) - uncertain(error, rows) >= ADEQUATE**2 * whole:
         return False
     # A single term is what any wave that keeps its shape obeys exactly: that others fit it less
