@@ -6,6 +6,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from .observations import Observations
+from .prior import scatter_in_time
 
 # Twice the cost over the observations, from which on something is wrong.
 HIGH, LOW = 1.4, 0.5
@@ -13,6 +14,9 @@ HIGH, LOW = 1.4, 0.5
 _SENSOR = 6.0
 # Correlation of a fixed sensor's successive residuals that noise does not have.
 _CORRELATED = 0.4
+# Standard deviations of a mean square beyond which it is no chance. Differences of successive
+# reports are correlated: n of them tell a mean square to sqrt(4 / n) of itself.
+_SIGNIFICANT = 4.0
 # Squared unknowns for each direction that the data tell, above which the state is not as assumed.
 _UNLIKELY = 3.0
 
@@ -72,6 +76,13 @@ def check(
                 f"only {100 * explained[name]:.0f} % of the variance of {name} is explained, the "
                 f"rest counts as noise of {noise:.3g}: the equation is not that of the data, or "
                 "they are that noisy"
+            )
+        scatter, count = scatter_in_time(observations.take(observations.fields == name))
+        if count and noise**2 > scatter**2 * (HIGH + _SIGNIFICANT * np.sqrt(4 / count)):
+            warnings.append(
+                f"what is not explained of {name} counts as noise of {noise:.3g}, but from report "
+                f"to report sensors scatter by {scatter:.3g} only: the equation, a coefficient, a "
+                "boundary or a sensor is wrong, or the minimum is a wrong one"
             )
     if correlation > _CORRELATED:
         warnings.append(

@@ -2,6 +2,7 @@
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import Any
 
 import jax
@@ -23,6 +24,7 @@ from ..spaces import BoxSpace, ShapeSpace, Space
 from ..spectral import resample
 from ..stepper import TIME, Stepper
 from ..tune.substeps import choose_steps
+from ..tune.tuned import TIME_TOLERANCE
 from ..walls import check_conditions, wall_space
 from ..walls.galerkin import Galerkin
 from .bands import anchors_between, cheaper, inside_filter, told_apart
@@ -32,6 +34,8 @@ from .on_shape import anchors_on_shape, shape_domain
 
 # Points of the grid for each anchor that samples are fitted from.
 _OVERSAMPLED = 2.5
+# Factors by which unknown coefficients may become larger; the second where far values are tried.
+_ROOM = (2.0, 200.0)
 
 
 @dataclass(frozen=True, eq=False)
@@ -111,11 +115,15 @@ class Dynamics:
             return self
         assert self.numerics is not None
         assert self.equation is not None
-        room = {n: v * (2.0 if n in unknown else 1.0) for n, v in self.coefficients.items()}
-        room |= {name: np.full(len(states), when) for name, when in self.clock(begin).items()}
-        numerics, error, _, reason = choose_steps(
-            lambda n: self._physics(n, self.dt), self.numerics, jnp.asarray(states), room
-        )
+        tried = []
+        for larger in _ROOM if unknown and self.equation.degree <= 1 else _ROOM[:1]:
+            room = {n: v * (larger if n in unknown else 1.0) for n, v in self.coefficients.items()}
+            room |= {name: np.full(len(states), when) for name, when in self.clock(begin).items()}
+            build = partial(self._physics, dt=self.dt)
+            tried.append(choose_steps(build, self.numerics, jnp.asarray(states), room))
+        numerics, error, _, reason = tried[0]
+        if tried[-1][1] <= TIME_TOLERANCE and tried[-1][0].substeps <= 2 * numerics.substeps:
+            numerics, error, _, reason = tried[-1]
         if not error < 1e-3:
             raise SplatopError(
                 f"expected a frame of dt = {self.dt:g} to be integrated with up to 64 substeps, "

@@ -160,6 +160,25 @@ def normal_equations(
     return Step(sums, step, -jnp.vdot(gradient, step), diagonal, taken)
 
 
+def linear_step(
+    forward: Forward, window: tuple[Taps, Data], x: np.ndarray, *, exact: bool, iterations: int = 60
+) -> Step:
+    """One step from `x`: to the minimum of a linear problem, or a damped one towards it."""
+    taps, data = window
+    nothing = jnp.zeros(len(x), jnp.float32)
+    return normal_equations(
+        forward,
+        taps,
+        data,
+        jnp.asarray(x),
+        Right(jnp.ones(()), jnp.zeros(taps.count), nothing, nothing),
+        nothing,
+        jnp.asarray(0.0 if exact else _DAMPING, jnp.float32),
+        jnp.asarray(_EXACT if exact else 0.05, jnp.float32),
+        jnp.asarray(6 * iterations if exact else iterations),
+    )
+
+
 def conjugate_gradients(
     apply: Callable[[Array], Array], b: Array, diagonal: Array, tolerance: Array, iterations: Array
 ) -> tuple[Array, Array]:

@@ -239,16 +239,24 @@ def _profile(
 def _most_noise(own: Observations) -> float:
     """No more noise than sensors that stay show from report to report: what is rough between places
     far apart may be a small cloud. Infinite where they report too seldom to tell."""
+    scatter, count = scatter_in_time(own)
+    return _NOISIER * scatter if count >= _FEWEST_DIFFERENCES else np.inf
+
+
+def scatter_in_time(own: Observations) -> tuple[float, int]:
+    """How far reports of one field lie from the line between those before and after them of the
+    same sensor, as a standard deviation of noise, which it is at most; and how many tell it."""
     assert own.sensors is not None
     order = np.lexsort((own.times, own.sensors))
     who, t, place = own.sensors[order], own.times[order], own.places[order]
     stays = (who[2:] == who[:-2]) & (place[2:] == place[:-2]).all(1) & (t[2:] > t[:-2])
-    if stays.sum() < _FEWEST_DIFFERENCES:
-        return np.inf
+    if not stays.any():
+        return np.inf, 0
     share = ((t[1:-1] - t[:-2]) / np.where(stays, t[2:] - t[:-2], 1.0))[stays]
     first, middle, last = (own.values[order][k : len(t) - 2 + k][stays] for k in range(3))
     off = middle - (1 - share) * first - share * last
-    return float(_NOISIER * np.sqrt(np.mean(off**2 / (1 + share**2 + (1 - share) ** 2))))
+    square = off**2 / (1 + share**2 + (1 - share) ** 2)
+    return float(np.sqrt(np.mean(square))), int(stays.sum())
 
 
 def _moments(own: np.ndarray, moments: np.ndarray, functions: int) -> list[np.ndarray]:

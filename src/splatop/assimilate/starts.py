@@ -2,6 +2,7 @@
 
 from collections.abc import Callable, Sequence
 from dataclasses import replace
+from functools import partial
 from typing import Any
 
 import equinox as eqx
@@ -9,18 +10,22 @@ import jax.numpy as jnp
 import numpy as np
 from scipy.stats import norm, qmc
 
-from .minimise import STUCK, Data, Forward, Minimum, Once, Progress, minimise
+from .minimise import STUCK, Data, Forward, Minimum, Once, Progress, linear_step, minimise
 from .observations import Observations
 from .observe import Taps
 from .prior import first_guess
+from .resume import Entry
 from .unknowns import Prior, Unknowns
 
 # Reports of the first frame from which they are a beginning.
 _ENOUGH = 3
 # Beginnings that are tried, the likeliest first.
 _MOST = 16
-# Of an equation that is linear but for its coefficients: values from which all unknowns go on.
+# Of an equation that is linear but for its coefficients: values from which all unknowns go on, and
+# standard deviations of logarithms of values that are tried: seventeen normal numbers reach 1.9 of
+# them, factors of 4 and 200.
 _FOLLOWED = 4
+_REACHES = (np.log(2.0), np.log(16.0))
 
 
 def beginnings(
@@ -49,24 +54,45 @@ def from_coefficients(
     first, and all together go on from those that leave least.
     """
     unknowns = forward.unknowns
-    own = slice(unknowns.numbers_count, unknowns.known_count)
     # The first point of the sequence is 0, which no probability is.
     among = norm.ppf(qmc.Halton(len(unknowns.names), scramble=False).random(_MOST + 1)[1:])
-    states = []
-    for values in (np.zeros(len(unknowns.names)), *among):
-        x = np.zeros(unknowns.size, np.float32)
-        x[own] = values
-        held = eqx.tree_at(lambda u: u.spread, unknowns.shifted(x), jnp.zeros_like(unknowns.spread))
-        given = eqx.tree_at(lambda f: f.unknowns, forward, held)
-        state = minimise(given, [window], np.zeros_like(x), most_steps=2, linear=True, once=once)
-        left = state.ratio if np.isfinite(state.ratio) else np.inf
-        states.append((left, x + state.x))
+    spread = np.asarray(unknowns.spread, float)
+    tried = [np.zeros((1, len(spread))), *(reach * among / spread for reach in _REACHES)]
+    entries = [
+        once(partial(_likeliest_state, forward, window, values)) for values in np.concatenate(tried)
+    ]
+    entries.sort(key=lambda entry: float(entry["promised"]))
+    best = min(entries, key=lambda entry: float(entry["left"]))
     found = []
-    for _, x in sorted(states, key=lambda one: one[0])[:_FOLLOWED]:
-        found.append(minimise(forward, [window], x, once=once, **how))
+    for entry in (*entries[:_FOLLOWED], best):
+        found.append(minimise(forward, [window], entry["x"], once=once, **how))
         if found[-1].ratio <= STUCK:
             return found[-1]
     return min(found, key=lambda one: one.ratio if np.isfinite(one.ratio) else np.inf)
+
+
+def _likeliest_state(forward: Forward, window: tuple[Taps, Data], values: np.ndarray) -> Entry:
+    """All unknowns with the likeliest state for these values of the coefficients, twice the cost
+    that is `left` there, and what is `promised` to be left by a step of all of them.
+
+    Where reports are precise a right value that is missed by a few per cent leaves more than a
+    wrong one, but a step leads to it.
+    """
+    unknowns = forward.unknowns
+    x = np.zeros(unknowns.size, np.float32)
+    x[unknowns.numbers_count : unknowns.known_count] = values
+    held = eqx.tree_at(
+        lambda f: f.unknowns.spread,
+        Forward(forward.stepper, unknowns.shifted(x)),
+        jnp.zeros_like(unknowns.spread),
+    )
+    alone = linear_step(held, window, np.zeros_like(x), exact=True)
+    x = x + np.asarray(alone.step)
+    together = linear_step(forward, window, x, exact=False)
+    left = float(np.sum(np.asarray(together.sums)))
+    promised = left - float(together.fall)
+    left, promised = (one if np.isfinite(one) else np.inf for one in (left, promised))
+    return {"x": x, "left": np.array(left), "promised": np.array(promised)}
 
 
 def from_starts(

@@ -293,7 +293,7 @@ class Analysis:
             coefficients=self.coefficients,
             attributes={
                 "made_by": "splatop assimilate",
-                "trusted": bool(self.trusted),
+                "trusted": int(self.trusted),  # NetCDF has no truth values
                 "warnings": "; ".join([*self.warnings, *self.check.warnings]),
             },
         )

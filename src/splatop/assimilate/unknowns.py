@@ -20,7 +20,7 @@ from .model_error import Increments
 
 # Before anything was measured an unknown coefficient is known to this factor, one standard
 # deviation.
-COEFFICIENT_FACTOR = 2.0
+COEFFICIENT_FACTOR = 10.0
 # Numbers of the state whose prior standard deviations together are below this share of it are held.
 _NEGLIGIBLE = 1e-5
 # More numbers than the first are rounded up to a multiple of the second, so that windows whose
