@@ -82,6 +82,7 @@ def test_noise_for_studies_is_reproducible(file):
     ("arguments", "message"),
     [
         (("--equation", "unknown_advection_difusion2d"), "did you mean"),
+        (("--equation", "burgers2d"), "data of burgers2d, 2D with u_x, u_y, got"),
         (("--unknown", "w"), "unknown coefficient 'w'"),
         (("--known", "v"), "expected name=number"),
         (("--frames", "12"), "ask for fewer frames"),

@@ -490,6 +490,8 @@ def test_a_run_on_a_file_needs_the_file_to_play(folder, test_data, surrogate_run
     save_model(own / "model.safetensors", noisy(spec))
     without = write_report([own], folder / "without.html").path.read_text()
     assert "Write the report again with --data FILE" in without
+    with pytest.raises(SplatopError, match="play trajectory 1 of"):
+        write_report([own], folder / "without.html", trajectory=1)
     given = write_report([own], folder / "given.html", data=folder / "own.h5").path.read_text()
     assert 'id="time"' in given
     # What the settings name is found without asking.

@@ -188,3 +188,51 @@ def test_labels_of_channels_choose_them(tmp_path):
         assert data.fields == ("u", "v")
     with pytest.raises(SplatopError, match="unknown field 'c'"):
         open_trajectories(tmp_path / "a.nc", fields=["a", "c"])
+
+
+@pytest.mark.parametrize("indexing", ["xy", "ij"])
+def test_meshes_of_space_tell_the_axes_of_a_square(tmp_path, indexing):
+    """MATLAB's meshgrid or ndgrid, `(Y, X)` or `(X, Y)`, beside u over time as well."""
+    x, t = np.arange(12) / 12, 0.1 * np.arange(5)
+    X, Y, T = np.meshgrid(x, x, t, indexing=indexing)
+    u = np.sin(2 * np.pi * (X - T)) + np.cos(2 * np.pi * Y)
+    path = _savez(tmp_path / "a.npz", X=X[..., 0], Y=Y[..., 0], t=t, u=u)
+    wanted = np.sin(2 * np.pi * x)[:, None] + np.cos(2 * np.pi * x)
+    with open_trajectories(path) as data:
+        np.testing.assert_allclose(data.window(0, 0, 1)[0, 0], wanted, atol=1e-6)
+
+
+def test_a_temperature_beside_times_is_a_field_whatever_its_rows_are(tmp_path):
+    path = _savez(tmp_path / "a.npz", T=np.outer(1 + T, X), x=X, t=T)
+    with open_trajectories(path, boundary="x: free") as data:
+        assert (data.fields, data.frames) == (("T",), 21)
+
+
+def test_groups_that_repeat_each_other_are_read_one_at_a_time(tmp_path):
+    path = tmp_path / "a.h5"
+    with h5py.File(path, "w") as file:
+        for factor, name in ((1, "train"), (2, "valid")):
+            file[f"{name}/u"] = factor * _periodic()[0]
+            file[f"{name}/t"], file[f"{name}/x"] = 0.1 * np.arange(9), np.arange(16) / 16
+    with pytest.raises(SplatopError, match=r"got train, valid .*--fields train/u\)"):
+        open_trajectories(path)
+    with open_trajectories(path, fields=["valid/u"]) as data:
+        assert (data.fields, data.grid.lengths) == (("u",), (1.0,))
+        np.testing.assert_allclose(data.window(0, 0, 9)[:, 0], 2 * _periodic()[0], atol=1e-6)
+
+
+def test_a_field_of_one_moment_is_no_evolution(tmp_path):
+    path = _savez(tmp_path / "a.npz", u=np.zeros((12, 9)), x=np.arange(12.0), y=np.arange(9.0))
+    with pytest.raises(SplatopError, match="at least two frames, got one"):
+        open_trajectories(path)
+
+
+@pytest.mark.parametrize(
+    ("dims", "axes"),
+    [(("sim", "time", "variable", "x"), "btcx"), (("time", "yh", "xh"), "tyx")],
+)
+def test_dimensions_of_other_names_are_proposed_as_what_they_seem(tmp_path, dims, axes):
+    array = np.zeros((2, 3, 4, 5)[: len(dims)])
+    xr.Dataset({"u": (dims, array)}).to_netcdf(tmp_path / "a.nc", engine="h5netcdf")
+    with pytest.raises(SplatopError, match=rf"give their order \(--axes {axes}\)"):
+        open_trajectories(tmp_path / "a.nc")

@@ -163,7 +163,14 @@ def _equation(text: str | None, data: Trajectories, unknown: tuple[str, ...]) ->
                 f"expected an equation, {data.source} does not name one: give --equation"
             )
     if text in BENCHMARKS:
-        return BENCHMARKS[text].equation
+        equation, dims = BENCHMARKS[text].equation, len(BENCHMARKS[text].lengths)
+        if (dims, len(equation.fields)) != (data.grid.dims, len(data.fields)):
+            raise SplatopError(
+                f"expected data of {text}, {dims}D with {', '.join(equation.fields)}, got "
+                f"{data.grid.dims}D with {', '.join(data.fields)} in {data.source}: give the "
+                "equation of these (--equation)"
+            )
+        return equation
     if "=" not in text:
         raise unknown_name("benchmark", text, BENCHMARKS)
     return parse_equation(

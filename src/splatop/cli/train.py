@@ -5,7 +5,7 @@ from typing import Annotated
 
 import typer
 
-from ..errors import SplatopError
+from ..errors import SplatopError, unknown_name
 from .app import JsonOption, app, console, print_json, say
 from .coarse_options import CoarseOption, factor_of, proposals, typical, within_budget
 from .compiled import keeps_compiled
@@ -127,9 +127,12 @@ def train(
     from dataclasses import replace
 
     from .. import training
+    from ..model.spec import KINDS
     from ..training.devices import is_writer, start_distributed
     from ..training.loop import Interrupted
 
+    if model not in KINDS:
+        raise unknown_name("model", model, KINDS)
     if distributed:
         start_distributed()
     found = None

@@ -116,7 +116,8 @@ def as_lengths(lengths: float | Sequence[float] | None, dims: int) -> tuple[floa
     values = tuple(float(value) for value in np.ravel(np.asarray(lengths, float)))
     values = values * dims if len(values) == 1 else values
     if len(values) != dims:
-        raise SplatopError(f"expected 1 or {dims} lengths for {dims}D data, got {values}")
+        wanted = "1 length" if dims == 1 else f"1 or {dims} lengths"
+        raise SplatopError(f"expected {wanted} for {dims}D data, got {values}")
     return values
 
 

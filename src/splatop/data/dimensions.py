@@ -21,7 +21,8 @@ _LIKE = {
         ("valid_time", "ocean_time", "xtime", "date", "datetime", "step", "frame", "month", "day"),
         "t",
     ),
-    **dict.fromkeys(("number", "realization", "run", "simulation", "case"), "b"),
+    **dict.fromkeys(("number", "realization", "run", "sim", "simulation", "case"), "b"),
+    **dict.fromkeys(("variable", "var", "field", "quantity", "species"), "c"),
 }
 
 
@@ -48,7 +49,8 @@ def proposal(data: xr.Dataset) -> str:
     rank = 0
     for variable in data.data_vars.values():
         dims = [str(dim).lower() for dim in variable.dims if variable.sizes[dim] > 1]
-        letters = "".join(names.get(dim, "?") for dim in dims)
+        # `xh`, `x_c`, `xdim` and `tdim` begin as what they are.
+        letters = "".join(names.get(dim, _begins_as(dim)) for dim in dims)
         rank = max(rank, len(dims))
         if "?" in letters or len(set(letters)) < len(letters) or not {"t", "x"} <= set(letters):
             continue
@@ -58,6 +60,13 @@ def proposal(data: xr.Dataset) -> str:
         flat = ", with degrees as lengths on a plane: far from the poles and in small parts only"
         return f"--axes {letters}{flat if round_earth else ''}"
     return f"--axes {_ORDERS.get(rank, 'btxy')}"
+
+
+def _begins_as(dim: str) -> str:
+    """The axis of a dimension called `xh`, `y_c` or `tdim`."""
+    rest = dim[1:].removeprefix("_")
+    told = dim[0] in ("t", *SPATIAL) and (len(rest) <= 1 or rest in ("dim", "axis", "grid"))
+    return dim[0] if told else "?"
 
 
 def check_straight(data: xr.DataArray, letter: str, name: str, source: str) -> None:

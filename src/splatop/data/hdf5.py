@@ -1,6 +1,7 @@
 """Small, forgiving access to HDF5 files that others wrote."""
 
-from collections.abc import Iterable
+import itertools
+from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -50,6 +51,40 @@ def all_datasets(file: h5py.File) -> dict[str, h5py.Dataset]:
         (name if last.count(name) == 1 else path): item
         for name, (path, item) in zip(last, found.items(), strict=True)
     }
+
+
+def datasets_of_one_group(
+    file: h5py.File, fields: Sequence[str] | None, source: str
+) -> dict[str, h5py.Dataset]:
+    """All datasets; where groups such as train and valid repeat each other's names, those of the
+    group that the fields asked for are in, and of the groups above it."""
+    found = all_datasets(file)
+    repeated = [name for name in found if "/" in name]
+    inside = {name.strip("/").rpartition("/")[0] for name in fields or () if "/" in name}
+    if len(inside) == 1:
+        (chosen,) = inside
+        above = ("", *itertools.accumulate(chosen.split("/"), "{}/{}".format))
+        near = {
+            str(item.name).rpartition("/")[2]: item
+            for place in above
+            for item in found.values()
+            if str(item.name).strip("/").rpartition("/")[0] == place
+        }
+        return near or found
+    fields_there = [name for name in repeated if found[name].ndim > 1]
+    if (
+        fields is None
+        and fields_there
+        and len(fields_there) == sum(item.ndim > 1 for item in found.values())
+    ):
+        groups = sorted({name.partition("/")[0] for name in fields_there})
+        raise SplatopError(
+            f"{source}: expected one group of fields, got {', '.join(groups[:4])} with fields of "
+            f"the same names: read one of them (--fields {fields_there[0]}); if each is a "
+            "trajectory stack them first, in Python with numpy.stack, and save them with x and t "
+            "as .npz"
+        )
+    return found
 
 
 def attributes_of(found: Iterable[h5py.Dataset]) -> list[dict[str, np.ndarray]]:

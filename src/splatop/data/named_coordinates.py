@@ -65,19 +65,24 @@ class Coordinates:
 
 def coordinates_among(arrays: Mapping[str, Any], fields: Sequence[str]) -> Coordinates:
     found: dict[str, tuple[np.ndarray, ...]] = {}
-    names, meshes, rows = set(), {}, {}
+    names, meshes, own = set(), {}, {}
     for name, array in arrays.items():
         letter = letter_of(name)
         if letter is None or name in fields or not sides_of(array):
             continue
         values, axis = _line(array)
-        if values is None:
-            rows |= {letter: own} if (own := _rows(array)) is not None else {}
-            values = own if own is None else own[0]
+        if values is None and (rows := _rows(array)) is not None:
+            own[name] = rows
         if values is not None:
             if axis is not None:
                 meshes[letter] = (sides_of(array), axis)
             found[letter] = (*found.get(letter, ()), values)
+            names.add(name)
+    rows = {}
+    for name, values in own.items():  # beside a vector of t an array T is a field
+        letter = COORDINATES[name.lower()]
+        if letter not in found:
+            rows[letter], found[letter] = values, (values[0],)
             names.add(name)
     return Coordinates(found, frozenset(names), meshes, rows)
 

@@ -13,7 +13,15 @@ from .axes import components_of
 from .complex_fields import real_fields
 from .edges import Told, settled
 from .foreign import of_a_folder, what_to_do
-from .hdf5 import PYPDE, SIGNATURE, all_datasets, datasets, error_line, open_hdf5
+from .hdf5 import (
+    PYPDE,
+    SIGNATURE,
+    all_datasets,
+    datasets,
+    datasets_of_one_group,
+    error_line,
+    open_hdf5,
+)
 from .inputs import check_drop, with_inputs
 from .masks import read_mask
 from .mesh_series import SERIES, SINGLE, one_mesh, open_series
@@ -272,7 +280,7 @@ def _named_datasets(
 
     found = {
         name: item
-        for name, item in all_datasets(file).items()
+        for name, item in datasets_of_one_group(file, asked["fields"], path.name).items()
         if item.size and (item.dtype.names == COMPLEX or np.issubdtype(item.dtype, np.number))
     }
     named = named_axes(found) if axes is None else Named({}, {})

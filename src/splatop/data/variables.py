@@ -26,6 +26,7 @@ from .named_coordinates import (
     values_of,
 )
 from .stored import Stored
+from .times import steady
 
 _FEW = 4  # channels at the end of an axis order
 
@@ -210,10 +211,7 @@ def _possible(sides: tuple[int, ...], along: Coordinates) -> list[str]:
             letters = letters.replace("?", "t", 1)  # meshes of space at all times
         spatial = [letter for letter in letters if letter in SPATIAL]
         complete = "?" not in letters and len(set(letters)) == len(letters)
-        fits = all(
-            shape != sides or letters[axis] == letter
-            for letter, (shape, axis) in along.meshes.items()
-        )
+        fits = all(_meshed(letters, sides, *mesh, k) for k, mesh in along.meshes.items())
         if (
             fits
             and complete
@@ -223,6 +221,19 @@ def _possible(sides: tuple[int, ...], along: Coordinates) -> list[str]:
         ):
             found.append(letters)
     return sorted(set(found))
+
+
+def _meshed(
+    letters: str, sides: tuple[int, ...], shape: tuple[int, ...], axis: int, letter: str
+) -> bool:
+    """Whether letters agree with a mesh over all axes of a field, or over those in space, whose
+    values vary along one of them."""
+    space = [place for place, one in enumerate(letters) if one in SPATIAL]
+    if shape == sides:
+        return letters[axis] == letter
+    if len(space) > 1 and shape == tuple(sides[place] for place in space):
+        return letters[space[axis]] == letter
+    return True
 
 
 def _unclear(
@@ -247,6 +258,8 @@ def _unclear(
     example = _example(sides, along, last=variables.kind == "MATLAB")
     missing = "" if len(names) == 1 else f" --fields {name}"
     missing += f" --axes {example}"
+    if "t" not in example:
+        return steady(source)
     told = {*along.values, *(k for k in STEPS.values() if step_of(arrays, k) is not None)}
     missing += "" if all(k in told for k in example if k in SPATIAL) else " --lengths 1"
     missing += "" if "t" in told else " --dt 0.1"

@@ -75,6 +75,11 @@ def play(
     """
     first = entries[0].run
     source = _test_data(first, data)
+    if source is None and trajectory is not None:
+        raise SplatopError(
+            f"expected the test data to play trajectory {trajectory} of, which are not where the "
+            "run was evaluated: give --data"
+        )
     if source is None:
         return None
     # Data that were open before stay open.
