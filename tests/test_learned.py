@@ -319,6 +319,33 @@ def test_the_shares_of_the_change_add_up():
     assert left == pytest.approx(4 * shares["found"], rel=1e-3)
 
 
+def test_noise_is_no_share_of_the_change():
+    """At 3 % the fourth derivative of noise is a hundred times the change of a field nearly at rest."""
+    x = np.arange(64) / 64
+    wave = np.sin(2 * np.pi * x) + 0.3 * np.cos(8 * np.pi * x)
+    u = np.stack([wave * np.exp(-0.01 * t) for t in range(60)])
+    u += 0.03 * u.std() * np.random.default_rng(0).normal(size=u.shape)
+    array = u[None, :, None].astype(np.float32)
+    data = ArrayTrajectories(array, Grid((64,), (1.0,)), dt=1.0, fields=("u",))
+    quiet, whole = (
+        shares_of_change(
+            (splatop.parse_equation(f"dt(u) = -0.01*u + {e}*d4x(u)", dims=1), {}), None, data
+        )
+        for e in ("1e-12", "1e-6")
+    )
+    assert quiet["left"] < 0.05
+    assert whole["left"] > 1  # a wrong term is what is left, with noise and without
+
+
+def test_nothing_missing_is_said_so():
+    """v is found along, and there is no other term: none is named."""
+    data = stepped(lambda k, u: -0.1 * slope(k, u) + 4e-3 * slope(k, u, 2))
+    fitted = splatop.fit(
+        data, "dt(u) = -v*dx(u) + 4e-3*d2x(u) + ?(u)", settings={"model": "physics"}
+    )
+    assert "no term is missing: the known terms make 100 % of the change" in fitted.summary
+
+
 @pytest.mark.slow
 def test_training_learns_what_no_formula_is(waves, tmp_path):
     """From text with ? to a saved model, and a picture of what was learned."""

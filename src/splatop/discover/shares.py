@@ -23,7 +23,8 @@ def shares_of_change(whole: Valued, known: Valued | None, data: Trajectories) ->
 
     The share of a part is its inner product with the change, over the square of the change; a part
     that works against the others can have one below 0. What is left is the square of the rest over
-    that of the change. Fields have units of their own, so each counts by its own change.
+    that of the change. Fields have units of their own, so each counts by its own change. What noise
+    adds to these squares is drawn, and taken out.
     """
     origin = data.grid.origin
     given = [
@@ -56,13 +57,22 @@ def shares_of_change(whole: Valued, known: Valued | None, data: Trajectories) ->
             rest = jnp.sum((change - made[0]) ** 2, axis=own)
             return jnp.sum(change**2, axis=own), rest, jnp.sum(made * change, axis=points)
 
-        order = np.random.default_rng(0).permutation(len(held.states))[:_WINDOWS]
-        parts = [window(jnp.asarray(held.states[i])) for i in order]
+        generator = np.random.default_rng(0)
+        order = generator.permutation(len(held.states))[:_WINDOWS]
+        parts = []
+        for i in order:
+            states = np.asarray(held.states[i])
+            noise = held.modes.noise(held.noise * generator.standard_normal(states.shape))
+            seen, more, less = (
+                window(jnp.asarray(u)) for u in (states, states + noise, states - noise)
+            )
+            # Of opposite draws what is of first order in the noise cancels.
+            parts.append([2 * s - (m + n) / 2 for s, m, n in zip(seen, more, less, strict=True)])
     energy, rest, made = (
         np.sum([np.asarray(p) for p in part], axis=0) for part in zip(*parts, strict=True)
     )
     moving = energy > 0
     all_of_it, *told = np.mean(made[:, moving] / energy[moving], axis=1)
     before = float(told[0]) if told else 0.0
-    left = float(np.mean(rest[moving] / energy[moving]))
+    left = float(np.mean(np.maximum(rest[moving], 0) / energy[moving]))
     return {"known": before, "found": float(all_of_it) - before, "left": left}

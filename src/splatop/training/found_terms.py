@@ -229,12 +229,16 @@ def _said(
     makes = f"it makes {_percent(shares['found'])} of the change"
     if shares["known"]:
         makes += f", the known terms {_percent(shares['known'])}"
-    makes += f", and {_percent(shares['left'])} is left"
+    left = f", and {_percent(shares['left'])} is left"
+    makes += left
     if best.what == "formula" and formula is not None:
         terms = " ".join(
             f"{term.coefficient:+.4g} {term.text}" for term in formula.terms if term.name is None
         )
         trust = "" if formula.trusted else " (not trusted: see `splatop discover`)"
+        if not terms:
+            known = f"the known terms make {_percent(shares['known'])} of the change"
+            return f"no term is missing{trust}: {known}{left}"
         signed = terms.removeprefix("+").replace(" +", " + ").replace(" -", " - ")
         return f"the missing term is {signed}{trust}: {makes}"
     if best.what == "learned" and learned is not None:
