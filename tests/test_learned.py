@@ -320,7 +320,7 @@ def test_the_shares_of_the_change_add_up():
 
 
 def test_noise_is_no_share_of_the_change():
-    """At 3 % the fourth derivative of noise is a hundred times the change of a field nearly at rest."""
+    """The fourth derivative of noise is far above the change of a field that is nearly at rest."""
     x = np.arange(64) / 64
     wave = np.sin(2 * np.pi * x) + 0.3 * np.cos(8 * np.pi * x)
     u = np.stack([wave * np.exp(-0.01 * t) for t in range(60)])
