@@ -446,6 +446,11 @@ BOX = {"dt": DT, "lengths": (LENGTH,)}
         (waves(), {**BOX, "equation": "fisher"}, "did you mean 'fisher_kpp'"),
         (waves(), {**BOX, "equation": "dt(u) = dy(u)"}, "column"),
         (waves(), {**BOX, "settings": {"modes": 20}}, r"modes=16"),
+        (
+            waves(),
+            {**BOX, "coefficients": {"v": 1.0, "D": -1e4}},
+            r"finite a step after the data, with v = 1, D = -1e\+04 it is not: check signs",
+        ),
     ],
 )
 def test_what_does_not_fit_is_refused_with_a_way_out(data, options, message):

@@ -14,6 +14,7 @@ import optax
 from ..data import Trajectories, WindowSampler
 from ..encoders import Encoder
 from ..ensemble import member
+from ..errors import SplatopError
 from ..physics import Physics
 from ..stepper import Stepper
 from ..surrogate import residual_scale
@@ -146,6 +147,8 @@ def train_operator(stepper: Any, session: Session) -> Any:
         scale = jnp.ones_like(stepper.scale)
         if settings.residual_scaling:
             scale = _measured_residual(stepper.embedded, data, session)
+            if not bool(jnp.isfinite(scale).all()):
+                raise _not_finite(session)
             session.say(f"residual of the physics: {float(jnp.max(scale)):.2e} per step")
         stepper = eqx.tree_at(lambda s: s.scale, stepper, scale)
     # What the plain loss is at the start on typical data.
@@ -230,6 +233,18 @@ def _noisy(
     size = noise * np.asarray(spread, np.float32).reshape(-1, *(1,) * (windows.ndim - 3))
     added = size * rng.standard_normal(windows[:, 0].shape, np.float32)
     return np.concatenate([(windows[:, 0] + added)[:, None], windows[:, 1:]], axis=1)
+
+
+def _not_finite(session: Session) -> SplatopError:
+    """What is said of physics that does not survive a step on the data."""
+    own = session.prepared.coefficients_of(np.array([0]))
+    told = ", ".join(f"{name} = {float(value[0]):.4g}" for name, value in own.items())
+    return SplatopError(
+        f"expected physics that is finite a step after the data, with {told or 'these terms'} it "
+        "is not: check signs and sizes (a negative diffusion grows without bound). If they were "
+        "identified and are not trusted, identify them on frames that the grid resolves (splatop "
+        "identify --start) and give them (--coefficients), or take more substeps"
+    )
 
 
 def _measured_residual(physics: Physics, data: Trajectories, session: Session) -> jax.Array:
