@@ -10,10 +10,10 @@ SCRIPT = """
 import warnings
 import equinox as eqx, jax, jax.numpy as jnp, numpy as np
 warnings.simplefilter("error")
+from splatop import FiniteDifferenceJets, SpectralJets
 from splatop.data import ArrayTrajectories
 from splatop.equation import parse_equation
 from splatop.grid import Grid
-from splatop.jets import FiniteDifferenceJets, SpectralJets
 from splatop.numerics import build_physics
 from splatop.physics import EmbeddedPhysics
 from splatop.solver import ReferenceSolver, solve

@@ -12,6 +12,7 @@ import numpy as np
 from jaxtyping import Array, Float
 
 from .errors import SplatopError, is_concrete
+from .grid import Grid
 from .spectral import Field
 
 
@@ -104,8 +105,8 @@ class GaussianLattice(Splats):
 
 def anchor_positions(anchors: tuple[int, ...]) -> np.ndarray:
     """Centres of the anchor cells, `(G, d)`, row-major, as fractions of the box."""
-    axes = [(np.arange(a) + 0.5) / a for a in anchors]
-    return np.stack(np.meshgrid(*axes, indexing="ij"), axis=-1).reshape(-1, len(anchors))
+    dims = len(anchors)
+    return Grid(anchors, (1.0,) * dims, layout=("cells",) * dims).places
 
 
 def rotation_2d(angle: Float[Array, " G"]) -> Float[Array, "G 2 2"]:

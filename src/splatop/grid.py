@@ -108,6 +108,12 @@ class Grid:
             ]
         )
 
+    @property
+    def places(self) -> np.ndarray:
+        """The coordinates of all points, `(n, dims)`, in the order of a state's values."""
+        mesh = np.meshgrid(*(along.ravel() for along in self.coordinates()), indexing="ij")
+        return np.stack([along.ravel() for along in mesh], axis=1)
+
     def fractions(self) -> tuple[np.ndarray, ...]:
         """Where the points lie along each axis, as fractions of it."""
         inside = Grid(self.points, (1.0,) * self.dims, layout=self.layout)

@@ -4,7 +4,7 @@ import base64
 import binascii
 import zlib
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from functools import cached_property, lru_cache
 from typing import Any
 
@@ -64,8 +64,7 @@ class Points:
             raise SplatopError(
                 f"expected a mask with the points of a 2D grid, {grid.points}, got {mask.shape}"
             )
-        x, y = np.broadcast_arrays(*grid.coordinates())
-        places = np.stack([x[mask], y[mask]], axis=1)
+        places = grid.places[mask.ravel()]
         if len(places) < 2:
             raise SplatopError(f"expected points inside the mask, got {len(places)}")
         return cls(_pack(places), grid.lengths, grid.origin, grid, _pack(np.packbits(mask)))
@@ -137,8 +136,7 @@ class Points:
 
 def points_inside(shape: Shape, grid: Grid) -> Points:
     """The points of a grid that lie in a shape, or on its edge."""
-    x, y = np.broadcast_arrays(*grid.coordinates())
-    away = shape.distance(np.stack([x.ravel(), y.ravel()], axis=1)).reshape(x.shape)
+    away = shape.distance(grid.places).reshape(grid.points)
     return Points.of_mask(grid, away <= ROUNDING * max(grid.lengths))
 
 
@@ -159,25 +157,12 @@ Layout = tuple[str, ...] | Points
 
 
 def layout_as_json(layout: Layout) -> Any:
-    if not isinstance(layout, Points):
-        return layout
-    cells = layout.cells
-    grid = cells and {
-        "points": cells.points,
-        "lengths": cells.lengths,
-        "origin": cells.origin,
-        "layout": cells.layout,
-    }
-    return {
-        "packed": layout.packed,
-        "lengths": layout.lengths,
-        "origin": layout.origin,
-        "cells": grid,
-        "inside": layout.inside,
-    }
+    """A layout in words that JSON holds."""
+    return asdict(layout) if isinstance(layout, Points) else layout
 
 
 def layout_from_json(value: Any) -> Layout:
+    """What `layout_as_json` wrote, or a message of what is wrong with it."""
     if not isinstance(value, dict):
         return tuple(value)
     try:

@@ -25,6 +25,7 @@ def spectral_radius(
 def extremal_eigenvalues(
     physics: Physics, u: Field, coefficients: Coefficients, *, rest: bool = False
 ) -> np.ndarray:
+    """The outermost eigenvalues of the physics linearised at `u`, in 1 / time."""
     state, rate = physics.motion(jnp.asarray(u), coefficients, rest=rest)
     return _extremal_eigenvalues(jax.jit(lambda v: jax.jvp(rate, (state,), (v,))[1]), state)
 

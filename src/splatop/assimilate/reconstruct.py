@@ -23,7 +23,7 @@ from .observations import Observations, checked
 from .on_shape import shape_box, shape_domain
 from .prior import Smoothness, averaged_functions, fit_smoothness, functions_at, measure
 from .state import HeldOut
-from .uncertain_frames import Frames, grid_places
+from .uncertain_frames import Frames
 
 # Gaussians across a shape.
 _ACROSS = 20
@@ -103,7 +103,7 @@ def reconstruct(
     layout = tuple("left" if axis.periodic else "ends" for axis in domain.axes)
     many = count * dims if len(count) == 1 else count
     grid = Grid(many, domain.lengths, domain.origin, layout) if at is None else at
-    places = grid_places(grid)
+    places = grid.places
     mean = np.empty((len(times), len(names), *grid.points), np.float32)
     std = np.empty_like(mean)
     for channel, name in enumerate(names):

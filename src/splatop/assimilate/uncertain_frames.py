@@ -22,14 +22,6 @@ if TYPE_CHECKING:
 STD = "_std"
 
 
-def grid_places(grid: Grid | Points) -> np.ndarray:
-    """The places `(n, d)` of all points."""
-    if isinstance(grid, Points):
-        return grid.places
-    mesh = np.meshgrid(*(c.ravel() for c in grid.coordinates()), indexing="ij")
-    return np.stack([m.ravel() for m in mesh], axis=1)
-
-
 @dataclass(frozen=True, eq=False)
 class Frames:
     """`mean` and `std` `(T, C, *N)` of the fields at `times` `(T,)`; `std` is None where it was not

@@ -18,6 +18,7 @@ CoarseOption = Annotated[
 
 
 def factor_of(text: str | None) -> int | None:
+    """A number of times, or None for one that is chosen."""
     if text is None or text == "auto":
         return None
     if not text.isdecimal():
@@ -45,6 +46,7 @@ def within_budget(problem, coarse, stride, budget, out, resume) -> tuple[int, in
 
 
 def proposals(problem, speed: float):
+    """Coarse grids and strides that make a step so many times faster, the best first."""
     import tempfile
 
     from ..training import PRESETS

@@ -91,6 +91,7 @@ def open_npy(
     dt: float | None,
     origin: float | Sequence[float] | None,
 ) -> AxesTrajectories:
+    """A `.npy`, as `axes` say it or as APEBench writes it with a description beside."""
     array = _load_npy(path)
     attributes: dict[str, Any] = {"source": path.name, "format": "npy"}
     info = _apebench_info(path)

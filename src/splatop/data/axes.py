@@ -173,6 +173,7 @@ def component_names(name: str, count: int, dims: int) -> list[str]:
 
 
 def common_shape(shapes: Mapping[str, tuple[int, ...]], source: str) -> tuple[int, ...]:
+    """The shape that all of them have."""
     if len(set(shapes.values())) != 1:
         listed = ", ".join(f"{name} {shape}" for name, shape in shapes.items())
         raise SplatopError(

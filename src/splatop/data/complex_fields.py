@@ -60,6 +60,7 @@ def parts(states: np.ndarray, kept: Sequence[bool], *, axis: int) -> np.ndarray:
 
 
 def part_names(fields: Sequence[str], kept: Sequence[bool], *, source: str) -> tuple[str, ...]:
+    """Names of the real fields: `n_re` and `n_im` where both parts are kept."""
     names = tuple(
         name
         for field, both in zip(fields, kept, strict=True)

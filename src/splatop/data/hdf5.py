@@ -15,6 +15,7 @@ PYPDE = "field_attributes"  # the attribute in which py-pde describes what it st
 
 
 def open_hdf5(path: Path) -> h5py.File:
+    """An HDF5 file, or why it is none."""
     try:
         return h5py.File(path, "r")
     except OSError as error:

@@ -172,6 +172,7 @@ def from_array(
     origin: float | Sequence[float] | None = None,
     fields: Sequence[str],
 ) -> ArrayTrajectories:
+    """Trajectories of an array `(B, T, C, *N)` or `(T, C, *N)`; complex fields become two each."""
     array = np.asarray(data)
     parts = is_complex(array.dtype, "the array", _SOURCE)
     fields = whole_names(fields) if parts else tuple(fields)

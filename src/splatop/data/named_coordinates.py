@@ -64,6 +64,7 @@ class Coordinates:
 
 
 def coordinates_among(arrays: Mapping[str, Any], fields: Sequence[str]) -> Coordinates:
+    """Arrays that by name and values are coordinates, by the letter of their axis."""
     found: dict[str, tuple[np.ndarray, ...]] = {}
     names, meshes, own = set(), {}, {}
     for name, array in arrays.items():

@@ -53,6 +53,7 @@ def plot_shape(trajectories: Trajectories, path: str | Path) -> None:
 
 
 def draw_edges(ax: Any, shape: Shape, *, named: bool = False) -> None:
+    """The outline of a shape; `named`, with a colour and the name of each edge."""
     names = {name: n for n, name in enumerate(shape.edge_names)}
     t = np.linspace(0, 1, 65)
     for edge in shape.edges:

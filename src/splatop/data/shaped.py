@@ -44,6 +44,7 @@ class MaskedTrajectories(Trajectories):
 
 
 def speaks_of_a_shape(data: Trajectories, shape: str | None, mask: Any) -> bool:
+    """Whether the file or the user says that the data are of a part of their box."""
     stated = data.stated.domain
     return (
         isinstance(data.grid, Points)
@@ -167,12 +168,11 @@ def _masked(data: Trajectories, told: Any) -> tuple[Trajectories, Shape, tuple[P
         assert mask is not None
     lost = mask & ~finite
     if lost.any():
-        i, j = np.argwhere(lost)[0]
-        x, y = (along.ravel() for along in grid.coordinates())
+        x, y = grid.places[np.argmax(lost)]
         raise SplatopError(
-            f"{data.source}: expected finite values inside of the shape, got NaN at ({x[i]:.4g}, "
-            f"{y[j]:.4g}) and {int(lost.sum()) - 1} other points: give a shape that leaves them "
-            "out, or the mask that the NaN are (--mask nan)"
+            f"{data.source}: expected finite values inside of the shape, got NaN at "
+            f"({x:.4g}, {y:.4g}) and {int(lost.sum()) - 1} other points: give a shape that leaves "
+            "them out, or the mask that the NaN are (--mask nan)"
         )
     points = Points.of_mask(grid, mask)
     return data.made_of(lambda whole: MaskedTrajectories(whole, points)), shape, corners

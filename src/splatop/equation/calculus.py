@@ -189,6 +189,7 @@ def laplace(expression: Expression, dims: int) -> Expression:
 
 
 def inverse_laplace(expression: Expression) -> Expression:
+    """`invlap` of an expression that is linear in fields."""
     parts = []
     for monomial, number in expression.monomials:
         linear = linear_operand(monomial)

@@ -40,6 +40,7 @@ def add(left: Value, right: Value) -> Value:
 
 
 def multiply(left: Value, right: Value) -> Value:
+    """A product of which at most one factor is a vector."""
     if isinstance(left, Vector):
         factor = scalar(right, "one factor")
         return left.map(lambda one: one * factor)

@@ -15,7 +15,7 @@ from ..encoders import Encoder
 from ..errors import SplatopError
 from ..gaussians import Splats
 from ..grid import Grid
-from ..jets import JetProvider, SplatJets
+from ..jets import JetProvider
 from ..render import DenseRenderer, LocalRenderer, Renderer
 from ..spectral import Field, PassThrough, differentiate
 
@@ -114,14 +114,15 @@ def describe_representation(
 
     Dense rendering is left out in 3D, where it sums thousands of primitives at each point.
     """
-    if not isinstance(jets, SplatJets):
+    encoder = None if jets is None else jets.gaussian_encoder
+    if jets is None or encoder is None:
         return None
     frames = measured_frames(trajectories)
     found: dict[str, Any] = {**representation_errors(jets, frames), "frames": len(frames)}
-    found["gaussians"] = int(np.prod(jets.encoder.anchors))
+    found["gaussians"] = int(np.prod(encoder.anchors))
     found["local_against_dense"] = (
         local_against_dense(
-            jets.encoder, frames[:: max(1, len(frames) // 2)], lengths=jets.lengths, window=window
+            encoder, frames[:: max(1, len(frames) // 2)], lengths=jets.lengths, window=window
         )
         if len(jets.lengths) < 3
         else None

@@ -31,6 +31,7 @@ class Remark:
 
 
 def remarks_on(problem: InverseProblem, method: str, fit: Fit) -> list[Remark]:
+    """All that a user has to know before trusting a fit."""
     return [
         *_about_frames(problem, method),
         *remarks_on_noise(problem, method),
@@ -68,6 +69,7 @@ def _about_frames(problem: InverseProblem, method: str) -> list[Remark]:
 
 
 def remarks_on_noise(problem: InverseProblem, method: str) -> list[Remark]:
+    """What the noise of the frames means for what a method makes of them."""
     noise = problem.spectrum.relative_noise
     if method in ("paper", "flow") and noise > 10 * NOISY:
         return [

@@ -214,6 +214,7 @@ def lattice_jets(band: tuple[int, ...], grid: Grid) -> SplatJets:
 
 
 def check_window(trajectories: Trajectories, frames: int, start: int) -> None:
+    """Refuse a window that is not inside of each trajectory."""
     if frames < 2 or start < 0 or start + frames > trajectories.frames:
         raise SplatopError(
             f"expected a window of at least 2 frames inside the {trajectories.frames} that each "

@@ -195,6 +195,7 @@ def about_offset(problem: InverseProblem) -> InverseProblem:
 def unknown_names(
     equation: Equation, unknown: Unknown, known: Mapping[str, Any]
 ) -> tuple[tuple[str, ...], dict[str, float]]:
+    """The coefficients to look for, by default all that are not known, and values to start from."""
     valid = equation.coefficient_names
     if unknown is None:
         unknown = tuple(name for name in valid if name not in known)
@@ -216,6 +217,7 @@ def unknown_names(
 def known_values(
     equation: Equation, names: tuple[str, ...], known: Mapping[str, float]
 ) -> dict[str, float]:
+    """Finite numbers for all the other coefficients; refused if one of them is missing."""
     for name, value in known.items():
         if name not in equation.coefficient_names:
             raise unknown_name("coefficient", name, equation.coefficient_names)

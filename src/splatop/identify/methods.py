@@ -34,6 +34,7 @@ _TAILS = (TAIL, 1e-5, 1e-4, 1e-3)
 
 
 def by_method(problem: InverseProblem, method: str) -> Identified:
+    """The coefficients of one trajectory by a method, or by the best that applies to it."""
     if method not in ("auto", *METHODS):
         raise unknown_name("method", method, ("auto", *METHODS))
     problem, remarks = _resolved_pieces(about_offset(problem))

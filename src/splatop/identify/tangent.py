@@ -67,6 +67,7 @@ def trajectories_of(
 def tangent(
     problem: InverseProblem, reduced: Followed, x: np.ndarray, states: np.ndarray, steps: Steps
 ) -> Tangent:
+    """The prediction at `x` `(p,)` and these states, linearised, with the states eliminated."""
     point = jnp.asarray(x), jnp.asarray(states)
     directions = reduced.freedom
     if directions <= reduced.directions and directions * reduced.states.size <= _MOST_NUMBERS:

@@ -61,8 +61,7 @@ class PointRenderer(Renderer):
 
 def grid_positions(grid: Grid) -> np.ndarray:
     """Grid points as fractions of the box, `(prod N, d)`, row-major."""
-    axes = [np.arange(n) / n for n in grid.points]
-    return np.stack(np.meshgrid(*axes, indexing="ij"), axis=-1).reshape(-1, grid.dims)
+    return Grid(grid.points, (1.0,) * grid.dims).places
 
 
 def physical_terms(derivative: Derivative, lengths: tuple[float, ...]):

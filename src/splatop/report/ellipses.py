@@ -9,7 +9,6 @@ import numpy as np
 from ..encoders import Encoder
 from ..errors import SplatopError
 from ..gaussians import Gaussians
-from ..jets import SplatJets
 from ..model import Model
 from ..spectral import Field
 from .packing import pack_bytes, pack_floats
@@ -24,10 +23,9 @@ def packed_gaussians(model: Model, states: np.ndarray) -> dict[str, Any] | None:
     None if the model has no Gaussians. A geometry that never changes is stored once; amplitudes
     are bytes relative to the largest of their frame.
     """
-    jets = None if model.physics is None else model.physics.jet_provider
-    if not isinstance(jets, SplatJets):
+    encoder = None if model.physics is None else model.physics.encoder
+    if encoder is None:
         return None
-    encoder = jets.encoder
     good = [k for k, state in enumerate(states) if _encodable(state)]
     if not good:
         return None

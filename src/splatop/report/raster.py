@@ -34,9 +34,7 @@ def raster(points: Points, domain: Domain) -> Raster:
     longest = max(domain.lengths)
     count = tuple(max(8, round(PIXELS * length / longest)) for length in domain.lengths)
     grid = Grid(count, domain.lengths, domain.origin, ("cells", "cells"))
-    x, y = np.broadcast_arrays(*grid.coordinates())
-    places = np.stack([x.ravel(), y.ravel()], axis=1)
-    nearest = np.asarray(KDTree(points.places).query(places)[1])
+    nearest = np.asarray(KDTree(points.places).query(grid.places)[1])
     if domain.shape is not None:
-        nearest = np.where(domain.shape.inside(places), nearest, -1)
+        nearest = np.where(domain.shape.inside(grid.places), nearest, -1)
     return Raster(grid, nearest.reshape(count))

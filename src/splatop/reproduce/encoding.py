@@ -59,10 +59,9 @@ class Encoding:
 def encode_frame(model: Model, u: np.ndarray) -> Encoding:
     """What the model's encoder makes of a 2D state `(C, X, Y)`."""
     physics = model.physics
-    held = None if physics is None else physics.jet_provider
-    if not isinstance(held, SplatJets) or u.ndim != 3:
+    if physics is None or physics.encoder is None or u.ndim != 3:
         raise SplatopError("expected a 2D model whose derivatives come from Gaussians, got another")
-    jets = SplatJets(encoder=held.encoder, lengths=held.lengths, filter=PassThrough())
+    jets = SplatJets(encoder=physics.encoder, lengths=physics.lengths, filter=PassThrough())
     splats = jets.encoder(jnp.asarray(u)).explicit()
     wanted = (value(2), gradient(2)[0], laplacian(2))
     jet = jets(jnp.asarray(u), wanted)

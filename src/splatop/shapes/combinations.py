@@ -79,6 +79,7 @@ def shape_as_dict(shape: Shape) -> dict[str, Any]:
 
 
 def shape_from_dict(values: Any) -> Shape:
+    """The shape that `shape_as_dict` described."""
     try:
         own = dict(values)
         cls = KINDS[own.pop("kind")]

@@ -64,6 +64,7 @@ def stacked(rows: Mapping[Any, np.ndarray], order: tuple[Any, ...]) -> np.ndarra
 def fitting(
     domain: Domain, sizes: tuple[int, ...], kinds: tuple[Kinds, ...], at: Points
 ) -> np.ndarray:
+    """From samples at points to numbers of the space, one matrix or one for each field."""
     found = {}
     for one in set(kinds):
         rows = shape_basis_of(domain, sizes, one).evaluate(at.places, value(2))
