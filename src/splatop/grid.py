@@ -130,6 +130,13 @@ class Grid:
         half = np.arange(self.points[-1] // 2 + 1, dtype=float)
         return broadcastable([*full, half])
 
+    def multiplicity(self) -> np.ndarray:
+        """How many modes of the full transform each mode of `rfftn` stands for."""
+        n = self.points[-1]
+        last = np.arange(n // 2 + 1)
+        twice = np.where((last == 0) | (2 * last == n), 1.0, 2.0)
+        return np.broadcast_to(twice, (*self.points[:-1], len(last))).copy()
+
     def wavenumbers(self) -> tuple[np.ndarray, ...]:
         """Cycles per unit length, `mode / length`, in the layout of `rfftn`."""
         return tuple(k / length for k, length in zip(self.modes(), self.lengths, strict=True))

@@ -32,21 +32,21 @@ def initial_condition(kind: str, grid: Grid, *, channels: int, key: Array) -> Sa
 
 
 def harmonic_condition(
-    domain: Domain, fields: tuple[str, ...], grid: Grid, *, key: Array, band: int = BAND
+    domain: Domain, fields: tuple[str, ...], grid: Grid, *, key: Array
 ) -> Sampled:
-    """A random state on a box with walls that obeys homogeneous conditions there: its lowest `band`
+    """A random state on a box with walls that obeys homogeneous conditions there: its lowest `BAND`
     harmonics along each axis, and those of as many waves around a ring; largest value 1.
 
     The same function on every grid. Where an end sets a value other than 0, add what takes it.
     """
-    sizes = tuple(band if axis.periodic else 4 * band for axis in domain.axes)
+    sizes = tuple(BAND if axis.periodic else 4 * BAND for axis in domain.axes)
     space = BoxSpace(domain, fields, sizes)
-    kept = tuple(2 * band + 1 if axis.periodic else band for axis in domain.axes)
+    kept = tuple(2 * BAND + 1 if axis.periodic else BAND for axis in domain.axes)
     drawn = np.asarray(jax.random.normal(key, (len(fields), *kept), np.float32), np.float64)
     amplitude = np.zeros((len(fields), *space.shape))
     amplitude[(slice(None), *(slice(n) for n in kept))] = drawn
     with jax.enable_x64(True):
-        fine = tuple(np.linspace(0, 1, 12 * band + 1) for _ in sizes)
+        fine = tuple(np.linspace(0, 1, 12 * BAND + 1) for _ in sizes)
         size = np.abs(np.asarray(space.evaluate(jnp.asarray(amplitude), fine)))
         largest = size.max(axis=tuple(range(1, size.ndim)), keepdims=True)
         return np.asarray(space.evaluate(jnp.asarray(amplitude), grid.fractions())) / largest

@@ -241,10 +241,11 @@ def _warn_if_unresolved(frames: list[np.ndarray]) -> None:
 
 def _power(u: np.ndarray) -> tuple[float, float]:
     """Power in the modes beyond two thirds of the band, and in all but the mean."""
-    modes = Grid(tuple(u.shape[1:]), (1.0,) * (u.ndim - 1)).modes()
+    grid = Grid(tuple(u.shape[1:]), (1.0,) * (u.ndim - 1))
     power = np.sum(np.abs(np.fft.rfftn(u, axes=range(1, u.ndim))) ** 2, axis=0)
+    power *= grid.multiplicity()
     power[(0,) * power.ndim] = 0.0
     outside = np.zeros(power.shape, bool)
-    for k, n in zip(modes, u.shape[1:], strict=True):
+    for k, n in zip(grid.modes(), grid.points, strict=True):
         outside = outside | (np.abs(k) > n / 3)
     return float(power[outside].sum()), float(power.sum())

@@ -298,14 +298,6 @@ def radial_spectrum(u: Field, lengths: tuple[float, ...]) -> Float[Array, " K"]:
         int(max(n / 2 * longest / length for n, length in zip(grid.points, lengths, strict=True)))
         + 1
     )
-    twice = _multiplicity(grid)
-    energy = jnp.sum(jnp.abs(to_modes(u)) ** 2, axis=0) * twice
+    energy = jnp.sum(jnp.abs(to_modes(u)) ** 2, axis=0) * grid.multiplicity()
     kept = np.minimum(shell, shells)  # the corners beyond the last shell go to a bin of their own
     return jnp.zeros(shells + 1, energy.dtype).at[kept.ravel()].add(energy.ravel())[:shells]
-
-
-def _multiplicity(grid: Grid) -> np.ndarray:
-    """How many modes of the full transform each mode of `rfftn` stands for."""
-    last = grid.modes()[-1]
-    alone = (last == 0) | ((grid.points[-1] % 2 == 0) & (last == grid.points[-1] // 2))
-    return np.where(alone, 1.0, 2.0)

@@ -29,12 +29,11 @@ def analyse(
     options: Options,
     *,
     climate: Prior | None = None,
-    start: np.ndarray | None = None,
     warnings: tuple[str, ...] = (),
 ) -> Analysis:
     """The analysis of a window. Reports between frames have the frames cut into parts until the
     cubic between them is exact to a share of the noise."""
-    parts = _parts(window)
+    parts, start = _parts(window), None
     while True:
         cut = window.finer(parts)
         assert cut is not None

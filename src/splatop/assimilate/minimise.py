@@ -205,9 +205,9 @@ def conjugate_gradients(
     return x, k
 
 
-def growing(frames: int, first: int = LENGTHS[0]) -> list[int]:
+def growing(frames: int) -> list[int]:
     """The windows that lead to one of so many frames."""
-    lengths = [n for n in LENGTHS if first <= n < 0.85 * frames]
+    lengths = [n for n in LENGTHS if n < 0.85 * frames]
     while lengths and lengths[-1] * _FURTHER < 0.85 * frames and lengths[-1] >= LENGTHS[-1]:
         lengths.append(round(lengths[-1] * _FURTHER))
     return [*lengths, frames]

@@ -11,6 +11,7 @@ from typing import Any
 import numpy as np
 from scipy.linalg import cho_factor, cho_solve
 
+from ..data.axes import as_lengths, as_origin
 from ..domain import AXES, Axis, Domain
 from ..equation import domain_from_text
 from ..errors import SplatopError
@@ -62,8 +63,8 @@ def reconstruct(
     observations: Any,
     *,
     points: Sequence[int] | int = 64,
-    lengths: Sequence[float] | None = None,
-    origin: Sequence[float] | None = None,
+    lengths: float | Sequence[float] | None = None,
+    origin: float | Sequence[float] | None = None,
     boundary: str | None = None,
     shape: str | None = None,
     fields: Iterable[str] | None = None,
@@ -80,11 +81,11 @@ def reconstruct(
     held = Observations.read(observations, fields=fields, columns=columns, time_unit=time_unit)
     names = tuple(fields) if fields is not None else tuple(dict.fromkeys(map(str, held.fields)))
     count = tuple(np.atleast_1d(points).tolist())
-    at = None
+    sides, begin, at = as_lengths(lengths, held.dims), as_origin(origin, held.dims), None
     if shape is None:
-        domain = _domain(held, lengths, origin, boundary, names)
+        domain = _domain(held, sides, begin, boundary, names)
     else:
-        domain, at = _shaped(shape, lengths, origin, boundary, names, count)
+        domain, at = _shaped(shape, sides, begin, boundary, names, count)
     held, warnings = checked(held, names, domain)
     kept_out = None
     if hold_out:
@@ -171,13 +172,13 @@ class _Regression:
 
 def _domain(
     held: Observations,
-    lengths: Sequence[float] | None,
-    origin: Sequence[float] | None,
+    sides: tuple[float, ...] | None,
+    begin: tuple[float, ...] | None,
     boundary: str | None,
     names: tuple[str, ...],
 ) -> Domain:
     low, high = held.places.min(axis=0), held.places.max(axis=0)
-    if lengths is None and origin is None:
+    if sides is None and begin is None:
         sides, begin = tuple(high - low), tuple(low)
         if min(sides) <= 0:
             flat = AXES[int(np.argmin(sides))]
@@ -185,11 +186,8 @@ def _domain(
                 f"expected sensors at different {flat}, or the lengths of the box, got all at "
                 f"{low[AXES.index(flat)]:g}: give --lengths"
             )
-    else:
-        sides = tuple(high - np.array(origin)) if lengths is None else tuple(lengths)
-        sides = sides * held.dims if len(sides) == 1 else sides
-        begin = tuple(origin) if origin is not None else (0.0,) * held.dims
-        begin = begin * held.dims if len(begin) == 1 else begin
+    begin = begin or (0.0,) * held.dims
+    sides = sides or tuple(high - np.array(begin))
     if boundary is None:
         return Domain.box(sides, begin, (False,) * len(sides))
     return domain_from_text(boundary, lengths=sides, fields=names, origin=begin)
@@ -197,16 +195,16 @@ def _domain(
 
 def _shaped(
     text: str,
-    lengths: Sequence[float] | None,
-    origin: Sequence[float] | None,
+    sides: tuple[float, ...] | None,
+    begin: tuple[float, ...] | None,
     boundary: str | None,
     names: tuple[str, ...],
     count: tuple[int, ...],
 ) -> tuple[Domain, Points]:
     """The shape with nothing set at its edges, unless told, and the points that lie in it."""
-    sides, begin = shape_box(text) if lengths is None else (tuple(lengths), tuple(origin or ()))
-    grid = Grid(count * 2 if len(count) == 1 else count, sides * 2 if len(sides) == 1 else sides)
-    grid = replace(grid, origin=begin or (0.0, 0.0))
+    if sides is None:
+        sides, begin = shape_box(text)
+    grid = Grid(count * 2 if len(count) == 1 else count, sides, begin or ())
     return shape_domain(text, boundary or "all: free", grid, names, None)
 
 

@@ -7,7 +7,6 @@ at the ends and proposes the words to give.
 import warnings
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from typing import Any
 
 import numpy as np
 
@@ -15,17 +14,17 @@ from ..domain import AXES, FREE, Condition, Domain
 from ..equation import parse_boundary
 from ..errors import SplatopError
 from ..grid import Grid
-from .axes import as_lengths, as_origin
+from .axes import as_lengths
+from .edge_points import Conditions, grid_between, points_between
 from .ends import Sampled, proposed, sampled, seen_at, violation
 from .evened import evened, turned
-from .sampling import AxisPoints, axis_points, both_ends, sampling_words, unknown_sampling
+from .sampling import both_ends
 from .seam import MOST_JUMP, Seam, check_seam, open_seam, seams_of, without_end
 from .shaped import settled_on_shape, speaks_of_a_shape
 from .stated import OPEN, PERIODIC
 from .trajectories import Trajectories
 from .unseen import at_rest, check_holes
 
-Conditions = dict[tuple[str, str], Condition]
 _TOLD = "as told"
 
 
@@ -89,8 +88,8 @@ def settled(data: Trajectories, told: Told) -> Trajectories:
         data.domain = Domain.box(data.grid.lengths, data.grid.origin)
         data.attributes["boundary_conditions"] = _periodic_text(edges.by)
         return data
-    points = _points(data, told, edges)
-    data.grid = _grid(data, points)
+    points = points_between(data, told, edges.periodic, edges.conditions)
+    data.grid = grid_between(data, points)
     box = Domain.box(data.grid.lengths, data.grid.origin, edges.periodic)
     data.domain = box.with_conditions(edges.conditions)
     by = "" if edges.by == "the file" else f" ({edges.by})"
@@ -281,9 +280,8 @@ def _assumed(
     data: Trajectories, told: Told, periodic: tuple[bool, ...], sample: Sampled
 ) -> tuple[Grid, str]:
     """A grid to look at the ends with, and the option to give if its layout is not told."""
-    rest = _Edges(periodic, {}, "")
     try:
-        return _grid(data, _points(data, told, rest)), ""
+        return grid_between(data, points_between(data, told, periodic, {})), ""
     except SplatopError:
         pass
     grids = {
@@ -300,60 +298,3 @@ def _assumed(
     }
     word = max(grids, key=lambda one: set_by[one])
     return grids[word], f" --sampling {word}"
-
-
-# --- where the points lie ------------------------------------------------------------------------
-
-
-def _points(data: Trajectories, told: Told, edges: _Edges) -> dict[int, AxisPoints]:
-    """Domain and layout of each bounded axis."""
-    dims = data.grid.dims
-    words = sampling_words(told.sampling, dims)
-    lengths = as_lengths(told.lengths, dims) or (None,) * dims
-    begins = as_origin(told.origin, dims) or (None,) * dims
-    found = {}
-    for axis, ring in enumerate(edges.periodic):
-        if ring:
-            continue
-        word, stored = words[axis], data.stated.domain
-        own = stored.axes[axis] if stored is not None and word is None else None
-        if own is not None and not own.periodic:
-            layout = data.stated.layout[axis]
-            length, begin = lengths[axis], begins[axis]
-            length = own.length if length is None else length
-            begin = own.origin if begin is None else begin
-            found[axis] = AxisPoints(begin, length, layout, "as written")
-            continue
-        one = axis_points(data, axis, word=word, length=lengths[axis], begin=begins[axis])
-        one = one or _told_by_values(data, axis, edges, lengths[axis], begins[axis])
-        if one is None:
-            raise unknown_sampling(data, axis)
-        found[axis] = one
-    return found
-
-
-def _told_by_values(
-    data: Trajectories, axis: int, edges: _Edges, length: float | None, begin: float | None
-) -> AxisPoints | None:
-    """Points that hold the stated values exactly, in every frame, are the ends."""
-    states = sampled(data).frames
-    exact = []
-    for end in (0, 1):
-        for channel, name in enumerate(data.fields):
-            one = edges.conditions.get((f"{AXES[axis]}{end}", name))
-            if one is not None and one.kind == "value" and not isinstance(one.value, str):
-                line = states[:, channel].take([0, 1] if end == 0 else [-1, -2], axis + 1)
-                held, beside = np.abs(np.moveaxis(line, axis + 1, 0) - np.float32(one.value))
-                exact.append((end, held.max() <= 1e-6 * beside.max() and beside.max() > 0))
-    if {end for end, holds in exact if holds} != {0, 1} or not all(holds for _, holds in exact):
-        return None
-    told = axis_points(data, axis, word="ends", length=length, begin=begin)
-    return told and replace(told, why="the ends hold the stated values")
-
-
-def _grid(data: Trajectories, points: dict[int, AxisPoints]) -> Grid:
-    old: Any = data.grid
-    lengths, origin, layout = (list(part) for part in (old.lengths, old.origin, old.layout))
-    for axis, one in points.items():
-        lengths[axis], origin[axis], layout[axis] = one.length, one.begin, one.layout
-    return Grid(old.points, tuple(lengths), tuple(origin), tuple(layout))

@@ -5,6 +5,8 @@ import numpy as np
 from ..points import Points
 from .trajectories import Trajectories
 
+_MOST = 2048  # frames that are looked at for the roughest
+
 
 def frames_at(data: Trajectories, pairs: np.ndarray) -> np.ndarray:
     """The frames `(n, C, *N)` at pairs `(n, 2)` of a trajectory and a frame."""
@@ -23,12 +25,12 @@ def spread_pairs(data: Trajectories, moments: int, *, first: int = 0) -> np.ndar
     return np.array([(b, t) for b in which for t in times])
 
 
-def roughest_pairs(data: Trajectories, count: int, *, most: int = 2048) -> np.ndarray:
+def roughest_pairs(data: Trajectories, count: int) -> np.ndarray:
     """The trajectory and the number of each of the `count` frames with the largest part of their
-    amplitude in high modes, among all frames, or `most` of them, spread over all trajectories and
+    amplitude in high modes, among all frames, or `_MOST` of them, spread over all trajectories and
     their time."""
     every = data.trajectories * data.frames
-    numbers = np.unique(np.linspace(0, every - 1, min(every, most)).astype(int))
+    numbers = np.unique(np.linspace(0, every - 1, min(every, _MOST)).astype(int))
     pairs = np.stack(np.divmod(numbers, data.frames), axis=1)
     rough = [_roughness(data.window(int(b), int(t), 1)[0], data) for b, t in pairs]
     return pairs[np.argsort(rough, kind="stable")[::-1][:count]]

@@ -6,7 +6,6 @@ import equinox as eqx
 import jax
 import jax.numpy as jnp
 
-from ..errors import SplatopError
 from ..spectral import Field
 from ..stepper import Coefficients, Stepper
 
@@ -16,26 +15,17 @@ TIMED_STEPS = 10
 LOOPED_STEPS = 20
 
 
-def step_cost(
-    stepper: Stepper,
-    u0: Field,
-    coefficients: Coefficients,
-    *,
-    steps: int = TIMED_STEPS,
-    rollouts: int = TIMED_ROLLOUTS,
-) -> float:
+def step_cost(stepper: Stepper, u0: Field, coefficients: Coefficients) -> float:
     """Milliseconds per step: the minimum over timed rollouts after one to warm up."""
-    if steps < 1 or rollouts < 1:
-        raise SplatopError(f"expected at least 1 rollout of 1 step, got {rollouts} of {steps}")
     u0 = jnp.asarray(u0)
 
     def run() -> float:
         started = time.perf_counter()
-        jax.block_until_ready(advance(stepper, u0, coefficients, steps))
+        jax.block_until_ready(advance(stepper, u0, coefficients, TIMED_STEPS))
         return time.perf_counter() - started
 
     run()
-    return 1e3 * min(run() for _ in range(rollouts)) / steps
+    return 1e3 * min(run() for _ in range(TIMED_ROLLOUTS)) / TIMED_STEPS
 
 
 def rollout_cost(stepper: Stepper, u0: Field, coefficients: Coefficients) -> float:

@@ -23,7 +23,7 @@ from .frame_pieces import cut
 from .identified import Identified
 from .in_harmonics import HEARD, Harmonics, times_of
 from .noise import VISIBLE
-from .uncertainty import beyond_noise
+from .uncertainty import beyond_noise, clustered_errors, own_sizes
 from .walled import Asked, can_follow, follow, smoothed_numbers
 
 LEAST_FRAMES = 7
@@ -247,9 +247,9 @@ def _solve(
     scaled = jacobian / sizes
     condition = float(np.linalg.cond(scaled.reshape(-1, len(names))))
     # Draws say what noise does to the estimates; without them bumps of one frame count once.
-    errors = _errors(r, scaled, 0.0 if len(drawn) else rows.overlap) / sizes
+    errors = clustered_errors(r, scaled, 0.0 if len(drawn) else rows.overlap) / sizes
     # As much as noise does not explain may have gone into the estimates unseen (`spread`).
-    unseen = beyond_noise(r, np.sqrt(r.size)) / _own(scaled) / sizes
+    unseen = beyond_noise(r, np.sqrt(r.size)) / own_sizes(scaled) / sizes
     if len(drawn):
         # The correction is itself known to a part of what a draw moves.
         moved = np.std(drawn, axis=0, ddof=1)
@@ -334,23 +334,3 @@ def _search(
         if np.all(np.abs(step / sizes) <= 1e-9 * np.maximum(np.abs(x), 1e-12)):
             return x, r, jacobian, True
     return x, r, jacobian, False
-
-
-def _own(jacobian: np.ndarray) -> np.ndarray:
-    """The size of each column without what the others can do as well."""
-    normal = np.einsum("whp,whq->pq", jacobian, jacobian)
-    return 1 / np.sqrt(np.maximum(np.diag(np.linalg.pinv(normal)), 1e-300))
-
-
-def _errors(r: np.ndarray, jacobian: np.ndarray, overlap: float) -> np.ndarray:
-    """Standard errors that take what is left at one harmonic, over all bumps, as one draw.
-
-    Bumps overlap in time, and what is left of clean frames is no noise: harmonics, of which there
-    are many, are independent of each other. A coefficient that acts on few of them has no such
-    draws: no error is below what the size of the rest says of rows of which `overlap` are one.
-    """
-    normal = np.einsum("whp,whq->pq", jacobian, jacobian)
-    scores = np.einsum("whp,wh->hp", jacobian, r)
-    inverse = np.linalg.pinv(normal)
-    spread = np.diag(inverse @ (scores.T @ scores) @ inverse)
-    return np.sqrt(np.maximum(spread, np.mean(r**2) * overlap * np.diag(inverse)))

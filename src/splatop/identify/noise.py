@@ -61,7 +61,7 @@ def measure(frames: np.ndarray, *, tail: float = TAIL) -> Spectrum:
     count = frames.shape[0] * frames.shape[1]
     floor = _floor(energy, points, count)
     total = int(np.prod(points))
-    weights = multiplicity(points)
+    weights = _unit(points).multiplicity()
     energy[(slice(None), *(0,) * len(points))] = 0.0
     axes = tuple(range(1, energy.ndim))
     power = np.sum(energy * weights, axis=axes)
@@ -97,14 +97,6 @@ def project(frames: np.ndarray, band: tuple[int, ...], points: tuple[int, ...]) 
     return np.ascontiguousarray(frames)
 
 
-def multiplicity(points: tuple[int, ...]) -> np.ndarray:
-    """How many modes of the full transform each mode of `rfftn` stands for."""
-    last = np.arange(points[-1] // 2 + 1)
-    alone = (last == 0) | (2 * last == points[-1])
-    shape = (*points[:-1], len(last))
-    return np.broadcast_to(np.where(alone, 1.0, 2.0), shape).copy()
-
-
 @lru_cache(maxsize=64)
 def _projection(source: int, band: int, target: int) -> np.ndarray:
     distance = np.arange(target)[:, None] / target - np.arange(source) / source
@@ -112,10 +104,14 @@ def _projection(source: int, band: int, target: int) -> np.ndarray:
     return (1 + 2 * np.sum(np.cos(2 * np.pi * k * distance), axis=0)) / source
 
 
+def _unit(points: tuple[int, ...]) -> Grid:
+    return Grid(points, (1.0,) * len(points))
+
+
 def _far(points: tuple[int, ...]) -> np.ndarray:
     """The modes of `rfftn` beyond any field that the grid resolves well."""
     far = np.zeros((*points[:-1], points[-1] // 2 + 1), bool)
-    for k, n in zip(Grid(points, (1.0,) * len(points)).modes(), points, strict=True):
+    for k, n in zip(_unit(points).modes(), points, strict=True):
         far |= np.abs(k) > _NOISE_ONLY * (n // 2)
     return far
 
@@ -169,7 +165,7 @@ def _not_white(
     far = _far(points)
     axes = tuple(range(3, frames.ndim))
     small = np.fft.irfftn(modes * far, s=points, axes=axes, norm="forward")
-    freedom = float(np.sum(multiplicity(points) * far))
+    freedom = float(np.sum(_unit(points).multiplicity() * far))
     means = np.abs(modes[(..., *(0,) * len(points))]).max(axis=(0, 1))
     return share_not_white(small, np.sqrt(power), freedom, means=means)
 

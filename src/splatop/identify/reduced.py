@@ -19,7 +19,7 @@ from ..spectral import BoxFilter
 from ..stepper import INTERVAL, Coefficients, interval_of
 from .followed import Advance, Derived, Followed, as_precise
 from .inverse import InverseProblem
-from .noise import Spectrum, multiplicity, project
+from .noise import Spectrum, project
 
 # What is known of when a step begins, of equations that are the same at all times.
 _ALWAYS: Coefficients = {}
@@ -70,7 +70,7 @@ class Reduced(Followed):
 
     @property
     def multiplicity(self) -> np.ndarray:
-        return multiplicity(self.points) * self._inside(self.band)
+        return Grid(self.points, self.jets.lengths).multiplicity() * self._inside(self.band)
 
     def carried(self, spectrum: Spectrum) -> np.ndarray:
         return self._inside(spectrum.band)

@@ -232,3 +232,23 @@ def levenberg_marquardt(
 def _square(residual: np.ndarray) -> float:
     total = float(residual @ residual)
     return total if np.isfinite(total) else np.inf
+
+
+def own_sizes(jacobian: np.ndarray) -> np.ndarray:
+    """The size of each column of a jacobian `(w, h, p)` without what the others can do as well."""
+    normal = np.einsum("whp,whq->pq", jacobian, jacobian)
+    return 1 / np.sqrt(np.maximum(np.diag(np.linalg.pinv(normal)), 1e-300))
+
+
+def clustered_errors(r: np.ndarray, jacobian: np.ndarray, overlap: float) -> np.ndarray:
+    """Standard errors that take what is left at one harmonic h, over all bumps w, as one draw.
+
+    Bumps overlap in time, and what is left of clean frames is no noise: harmonics, of which there
+    are many, are independent of each other. A coefficient that acts on few of them has no such
+    draws: no error is below what the size of the rest says of rows of which `overlap` are one.
+    """
+    normal = np.einsum("whp,whq->pq", jacobian, jacobian)
+    scores = np.einsum("whp,wh->hp", jacobian, r)
+    inverse = np.linalg.pinv(normal)
+    spread = np.diag(inverse @ (scores.T @ scores) @ inverse)
+    return np.sqrt(np.maximum(spread, np.mean(r**2) * overlap * np.diag(inverse)))

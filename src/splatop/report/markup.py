@@ -46,9 +46,9 @@ def table(head: Iterable[Child], rows: Iterable[Iterable[Child]]) -> Html:
     return tag("table", tag("thead", top), tag("tbody", *body))
 
 
-def join(children: Any, separator: str = "") -> Html:
+def join(children: Any) -> Html:
     """Children one after the other, None left out."""
-    return Html(separator.join(text(child) for child in children if child is not None))
+    return Html("".join(text(child) for child in children if child is not None))
 
 
 def embedded_json(value: Any) -> Html:

@@ -5,8 +5,10 @@ on [0, 1]; derivatives along an axis of another length are scaled by whoever kno
 """
 
 import abc
+from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cached_property, lru_cache
+from typing import Any
 
 import numpy as np
 from numpy.polynomial import hermite_e, legendre
@@ -203,3 +205,18 @@ def ring(band: int) -> RingBasis:
 @lru_cache(maxsize=256)
 def walls(anchors: int, ends: tuple[Kind, Kind]) -> WallBasis:
     return WallBasis(anchors, ends)
+
+
+def stacked(each: Mapping[Any, np.ndarray], order: tuple[Any, ...], axis: int = -1) -> np.ndarray:
+    """The one matrix that all fields share, else one for each in this order, padded with zeros
+    along an axis to the same width."""
+    if len(each) == 1:
+        return each[order[0]]
+    width = max(one.shape[axis] for one in each.values())
+
+    def padded(one: np.ndarray) -> np.ndarray:
+        pads = [(0, 0)] * one.ndim
+        pads[axis] = (0, width - one.shape[axis])
+        return np.pad(one, pads)
+
+    return np.stack([padded(each[key]) for key in order])

@@ -15,7 +15,7 @@ from ..domain import AXES, Domain
 from ..errors import SplatopError
 from ..grid import Grid
 from ..points import Layout, Points
-from .axis import AxisBasis, ring, walls
+from .axis import AxisBasis, ring, stacked, walls
 from .chebyshev import chebyshev
 from .potentials import inverse_numbers, inverse_rates
 from .resampling import Fractions, Sampling, by_axis, root_of
@@ -314,20 +314,12 @@ def _bases(
 def _evaluated(bases: tuple[AxisBasis, ...], key: bytes, order: int) -> np.ndarray:
     """Derivatives at fractions of an axis, along that of length 1: `(Q, r)`, or `(C, Q, r)`."""
     x = np.frombuffer(key)
-    rows = {basis: basis.evaluate(x, order) for basis in set(bases)}
-    if len(rows) == 1:
-        return rows[bases[0]]
-    width = max(basis.size for basis in bases)
-    return np.stack([np.pad(rows[b], ((0, 0), (0, width - b.size))) for b in bases])
+    return stacked({basis: basis.evaluate(x, order) for basis in set(bases)}, bases)
 
 
 @lru_cache(maxsize=256)
 def _analysis(bases: tuple[AxisBasis, ...], degree: int) -> np.ndarray:
-    rows = {basis: basis.analysis(degree) for basis in set(bases)}
-    if len(rows) == 1:
-        return rows[bases[0]]
-    width = max(basis.size for basis in bases)
-    return np.stack([np.pad(rows[b], ((0, width - b.size), (0, 0))) for b in bases])
+    return stacked({basis: basis.analysis(degree) for basis in set(bases)}, bases, axis=-2)
 
 
 @lru_cache(maxsize=256)
@@ -339,10 +331,7 @@ def _fitting(bases: tuple[AxisBasis, ...], key: bytes) -> np.ndarray:
     """
     x = np.frombuffer(key)
     fits = {basis: _smoothest(basis.evaluate(x), basis.energies) for basis in set(bases)}
-    if len(fits) == 1:
-        return fits[bases[0]]
-    width = max(basis.size for basis in bases)
-    return np.stack([np.pad(fits[b], ((0, width - b.size), (0, 0))) for b in bases])
+    return stacked(fits, bases, axis=-2)
 
 
 def _smoothest(rows: np.ndarray, energies: np.ndarray) -> np.ndarray:

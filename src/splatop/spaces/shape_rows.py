@@ -1,8 +1,6 @@
 """Matrices of functions on a shape: rows at places, one matrix for each field, fits to samples."""
 
-from collections.abc import Mapping
 from functools import lru_cache
-from typing import Any
 
 import numpy as np
 
@@ -10,6 +8,7 @@ from ..derivative import Derivative, laplacian, value
 from ..domain import Domain
 from ..points import Points
 from ..shapes import Quadrature
+from .axis import stacked
 from .kept import shape_basis_of
 from .shape_basis import Kinds, ShapeBasis
 
@@ -50,14 +49,6 @@ def rows_of(
     rates = np.where(constant, np.inf, inverse.laplacian) ** derivative.inverse_laplacians
     numbers = np.linalg.solve(there.T @ there, there.T @ own) / rates[:, None]
     return inverse.evaluate(places, derivative.forward) @ numbers
-
-
-def stacked(rows: Mapping[Any, np.ndarray], order: tuple[Any, ...]) -> np.ndarray:
-    """One matrix if all fields share it, else one for each, padded to the same width."""
-    if len(rows) == 1:
-        return rows[order[0]]
-    width = max(one.shape[-1] for one in rows.values())
-    return np.stack([np.pad(rows[k], ((0, 0), (0, width - rows[k].shape[-1]))) for k in order])
 
 
 @lru_cache(maxsize=16)

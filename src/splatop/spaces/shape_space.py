@@ -15,11 +15,12 @@ from ..errors import SplatopError
 from ..points import Layout, Points
 from ..precomputed import Precomputed
 from ..shapes import Quadrature
+from .axis import stacked
 from .kept import shape_basis_of
 from .resampling import Sampling, at_points, root_of
 from .shape_basis import Kinds, ShapeBasis, edge_points, spacing_of, working_nodes
 from .shape_lift import check_lift, free_basis, lifting
-from .shape_rows import fitting, laplacian_power, rows_of, stacked
+from .shape_rows import fitting, laplacian_power, rows_of
 
 Coefficients = Float[Array, "C R"]
 

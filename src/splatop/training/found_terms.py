@@ -8,7 +8,6 @@ from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from typing import Any
 
-import equinox as eqx
 import jax.numpy as jnp
 import numpy as np
 
@@ -31,11 +30,11 @@ from ..equation import (
 from ..errors import SplatopError
 from ..numerics import build_physics
 from ..physics import Physics
-from ..stepper import on_device, rollout
 from ..tune import choose_numerics
 from .follow import followed, learned_term
 from .prepare import Say
 from .problem import Problem
+from .rollout_errors import LOST, rollout_errors
 
 # A formula that is trusted and this good is not compared with a learned term.
 _GOOD = 0.01
@@ -48,8 +47,6 @@ _MOST_TRAJECTORIES = 4
 _SAMPLED = 24
 # Values of a learned term's arguments that a record keeps.
 _SHOWN = 300
-# An error of ten times the state is lost, however much larger it gets.
-_LOST = 10.0
 
 
 @dataclass(frozen=True)
@@ -286,14 +283,7 @@ def physics_of(
 def _error(physics: Physics, coefficients: Mapping[str, float], data: Trajectories) -> float:
     steps = min(_MOST_STEPS, data.frames - 1)
     if steps < 1:
-        return _LOST
-    roll = eqx.filter_jit(lambda p, u, given: rollout(p, u, given, steps=steps))
-    errors = []
-    for i in range(min(_MOST_TRAJECTORIES, data.trajectories)):
-        true = data.window(i, 0, steps + 1)
-        given = {**coefficients, **on_device(data.drive(i, 0, steps + 1))}
-        made = np.asarray(roll(physics, jnp.asarray(true[0]), given))
-        off = np.linalg.norm((made - true[1:]).reshape(steps, -1), axis=1)
-        size = np.linalg.norm(true[1:].reshape(steps, -1), axis=1)
-        errors.append(np.mean(np.minimum(np.nan_to_num(off / size, nan=_LOST), _LOST)))
-    return float(np.mean(errors))
+        return LOST
+    own = {name: jnp.asarray(value, jnp.float32) for name, value in coefficients.items()}
+    count = min(_MOST_TRAJECTORIES, data.trajectories)
+    return float(rollout_errors(physics, data, [own] * count, steps).mean())

@@ -7,22 +7,20 @@ from collections.abc import Sequence
 from dataclasses import asdict, dataclass
 from typing import Any
 
-import equinox as eqx
 import jax.numpy as jnp
 import numpy as np
 
 from ..data import Trajectories, part
 from ..identify import identify_trajectories
-from ..stepper import Coefficients, Stepper, at_step, on_device
+from ..stepper import Coefficients, Stepper
 from .loaded import MOST_DECIDING
+from .rollout_errors import LOST, rollout_errors
 from .stages import Session
 
 # The operator must lower the rollout error by this part of it, and by more than float32 rounding
 # adds up to over a rollout: less than that is fitted noise, which other trajectories pay for.
 LEAST_GAIN = 0.05
 ROUNDING = 2e-6
-# An error of ten times the state is lost, however much larger it gets.
-LOST = 10.0
 # Rollouts are no longer than this, and no more of them are reported on.
 MOST_STEPS = 200
 MOST_REPORTED = 8
@@ -97,7 +95,9 @@ def decide(with_operator: Stepper, physics: Stepper, session: Session) -> Decisi
     """
     data = session.loaded.deciding(session.settings.phases[-1][0])
     own = _coefficients(data, session, MOST_DECIDING)
-    composite, alone = (_mean(_errors(s, data, own)) for s in (with_operator, physics))
+    composite, alone = (
+        _mean(rollout_errors(s, data, own, _steps(data))) for s in (with_operator, physics)
+    )
     return Decision(
         kept=alone - composite > max(LEAST_GAIN * alone, ROUNDING),
         data=_words(data),
@@ -114,7 +114,7 @@ def measure(model: Stepper, physics: Stepper | None, session: Session) -> Measur
     """How a model does on what is reported on; `physics` is that of a model with an operator."""
     data = session.loaded.reported()
     own = _coefficients(data, session, MOST_REPORTED)
-    errors = _errors(model, data, own)
+    errors = rollout_errors(model, data, own, _steps(data))
     worst = errors.max(axis=0)
     lost = np.flatnonzero(worst >= LOST)
     return Measured(
@@ -124,7 +124,9 @@ def measure(model: Stepper, physics: Stepper | None, session: Session) -> Measur
         steps=_steps(data),
         below=(_below(worst, LEVELS[0]), _below(worst, LEVELS[1])),
         diverged_step=int(lost[0]) + 1 if len(lost) else None,
-        physics=None if physics is None else _mean(_errors(physics, data, own)),
+        physics=None
+        if physics is None
+        else _mean(rollout_errors(physics, data, own, _steps(data))),
         with_operator=_mean(errors),
     )
 
@@ -234,28 +236,6 @@ def _coefficients(data: Trajectories, session: Session, most: int) -> list[Coeff
         }
         for b in range(count)
     ]
-
-
-def _errors(stepper: Stepper, data: Trajectories, own: Sequence[Coefficients]) -> np.ndarray:
-    """Relative errors `(n, steps)` of rollouts from the first frame of each trajectory."""
-    found = []
-    for b, coefficients in enumerate(own):
-        frames = data.window(b, 0, _steps(data) + 1)
-        u, errors = jnp.asarray(frames[0]), []
-        own_times = data.when(0, len(frames))
-        coefficients = {**coefficients, **on_device(data.signals(b, 0, len(frames)))}
-        for n, truth in enumerate(frames[1:]):  # one call each: convolutions are slow in a loop
-            u, error = _step(stepper, u, truth, {**coefficients, **at_step(own_times, n)})
-            errors.append(error)
-        found.append(np.asarray(errors, float))
-    return np.minimum(np.nan_to_num(np.stack(found), nan=LOST, posinf=LOST), LOST)
-
-
-@eqx.filter_jit
-def _step(stepper, u, truth, coefficients):
-    u = stepper(u, coefficients)
-    size = jnp.maximum(jnp.linalg.norm(truth), jnp.finfo(truth.dtype).tiny)
-    return u, jnp.linalg.norm(u - truth) / size
 
 
 def _mean(errors: np.ndarray) -> float:

@@ -103,8 +103,7 @@ def _mode_energy(frames: np.ndarray, grid: Grid) -> np.ndarray:
     """
     axes = tuple(range(2, frames.ndim))
     modes = np.fft.rfftn(frames.astype(float), axes=axes, norm="forward")
-    energy = np.sum(np.abs(modes) ** 2, axis=1)
-    energy[..., 1:] *= 2
+    energy = np.sum(np.abs(modes) ** 2, axis=1) * grid.multiplicity()
     outer = np.zeros(energy.shape[1:], bool)
     for k, n in zip(grid.modes(), grid.points, strict=True):
         outer = outer | (np.abs(k) > 0.4 * n)
