@@ -51,6 +51,25 @@ def test_noise_that_sensors_do_not_show_from_report_to_report_is_said(noise, sai
     assert any("from report to report" in text for text in found.warnings) == said
 
 
+def test_single_reports_far_from_all_others_are_named():
+    rng = np.random.default_rng(0)
+    t, x = np.repeat(np.arange(40.0), 5), np.tile(PLACES, 40)
+    smooth = 20 * np.sin(t / 10 + x)
+    values = smooth + rng.normal(size=len(t))
+    values[[7, 100]] += 60.0, -40.0
+    noise = float(np.std(values - smooth))
+    found = check(
+        Observations(t, x, "u", values),
+        smooth,
+        np.full(len(t), noise),
+        ratio=1.0,
+        prior_share=1.0,
+        converged=True,
+        estimated={"u": noise},
+    )
+    assert any("2 reports are off" in text and "t = 1" in text for text in found.warnings)
+
+
 def test_a_state_is_written_as_netcdf(tmp_path):
     import xarray as xr
 

@@ -17,6 +17,9 @@ _CORRELATED = 0.4
 # Standard deviations of a mean square beyond which it is no chance. Differences of successive
 # reports are correlated: n of them tell a mean square to sqrt(4 / n) of itself.
 _SIGNIFICANT = 4.0
+# A report so many standard deviations off is no chance (once in 10^11), if no more than a few are;
+# half of normal numbers lie within the second.
+_FAR, _MEDIAN, _FEW = 7.0, 0.674, 0.1
 # Squared unknowns for each direction that the data tell, above which the state is not as assumed.
 _UNLIKELY = 3.0
 
@@ -94,7 +97,7 @@ def check(
             f"the state is {np.sqrt(prior_share):.1f} times as far from what was expected before "
             "measuring as it should be: check the units of the values, or the prior"
         )
-    warnings += _odd_sensors(observations, residuals)
+    warnings += _odd_sensors(observations, residuals) + _odd_reports(observations, residuals)
     if not converged:
         warnings.append("the minimiser stopped before it converged: allow more steps")
     rms = float(np.sqrt(np.mean(residuals**2)))
@@ -129,4 +132,23 @@ def _odd_sensors(observations: Observations, residuals: np.ndarray) -> list[str]
     return [
         f"{int(odd.sum())} sensors disagree with the others ({', '.join(worst)}): broken, in "
         "another unit, or at another place than the table says; look at them, or leave them out"
+    ]
+
+
+def _odd_reports(observations: Observations, residuals: np.ndarray) -> list[str]:
+    """Single reports far from all others, which may have made the noise seem large."""
+    usual = np.median(np.abs(residuals)) / _MEDIAN
+    odd = np.abs(residuals) > _FAR * max(usual, 1e-12)
+    if not odd.any() or odd.mean() > _FEW:
+        return []
+    assert observations.sensors is not None
+    worst = np.argsort(-np.where(odd, np.abs(residuals), 0))[: min(3, int(odd.sum()))]
+    named = ", ".join(
+        f"{observations.fields[i]} = {observations.values[i]:.4g} of {observations.sensors[i]} at "
+        f"t = {observations.times[i]:.6g}"
+        for i in worst
+    )
+    return [
+        f"{int(odd.sum())} reports are off by more than {_FAR:g} standard deviations of the others "
+        f"({named}): leave them out if they are wrong"
     ]

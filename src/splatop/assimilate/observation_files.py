@@ -1,6 +1,7 @@
 """Observations from CSV, Parquet, NetCDF, pandas, xarray; long or with a column per field."""
 
 import csv
+import re
 from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Any
@@ -11,16 +12,18 @@ from ..data.probes import is_probes
 from ..data.table_file import columns_as_rows, is_table, moments, place_and_time, read_table
 from ..domain import AXES
 from ..errors import SplatopError, unknown_name
+from .missing_codes import without_codes
 from .observations import Observations
 
 # What columns may be called, beside those of time and place and a field's own name.
 _NAMES = {
-    "field": ("field", "variable"),
+    "field": ("field", "variable", "parameter"),
     "value": ("value",),
     "sigma": ("sigma", "std", "noise"),
     "sensor": (
         *("sensor", "station", "id", "station_id", "sensor_id", "stationid", "channel", "probe"),
-        *("sonde", "site", "float", "buoy", "platform"),
+        *("sonde", "site", "float", "buoy", "platform", "site_no", "location_id"),
+        *("platform_number", "monitoringlocationid", "thermocouple"),
     ),
     "wx": ("wx",),
     "wy": ("wy",),
@@ -31,7 +34,7 @@ _NAMES = {
 }
 # What public tables call a column, for the proposal when it is not found.
 _LIKE = {
-    "t": ("seconds", "hours", "days", "timeutc"),
+    "t": ("seconds", "hours", "days", "timeutc", "datetimeutc", "utc"),
     "x": ("long", "pos_x", "position", "coordx", "distance"),
     "y": ("pos_y", "coordy"),
     "z": ("depth", "height", "altitude", "elevation", "level", "pos_z", "coordz"),
@@ -86,7 +89,7 @@ def read_observations(
         if column not in found:
             raise SplatopError(
                 f"expected a column {column}, {why}, in {name}, got "
-                f"{', '.join(map(str, table.columns))}: {_proposal(table, found)}"
+                f"{', '.join(map(str, table.columns))}: {_proposal(table, found, wanted or ())}"
             )
     if axes != list(AXES[: len(axes)]):
         raise SplatopError(f"expected columns x, then y, then z in {name}, got {', '.join(axes)}")
@@ -128,15 +131,25 @@ def _renamed(table: Any, columns: Mapping[str, str], name: str) -> Any:
 def _proposal(table: Any, found: dict, wanted: Iterable[str] = ()) -> str:
     """Which columns to rename, where names tell it."""
     free = {str(c).strip().lower(): str(c) for c in table.columns if c not in found.values()}
+    plain = {re.split(r"[ (\[]|_(?:mm|cm|km|m|s|h)$", own)[0]: free[own] for own in free}
+    likely = {key: names for key, names in _LIKE.items() if key not in found}
+    if "x" in likely and "z" in likely:  # a profile: depth is the only place
+        likely["x"] = (*likely["x"], *likely.pop("z"))
     pairs = {
-        key: next(free[own] for own in free if own.split(" ")[0].split("(")[0] in likely)
-        for key, likely in _LIKE.items()
-        if key not in found and any(own.split(" ")[0].split("(")[0] in likely for own in free)
+        key: next(plain[own] for own in plain if own in names)
+        for key, names in likely.items()
+        if any(own in names for own in plain)
     }
-    rest = [c for c in table.columns if c in free.values() and c not in pairs.values()]
+    rest = [c for c in table.columns if str(c) in free.values() and str(c) not in pairs.values()]
     rest = [str(c) for c in rest if table[c].dtype.kind in "fiu"]  # names of sensors are no field
     pairs |= dict(zip(wanted, rest, strict=False)) if len(rest) == len(tuple(wanted)) else {}
     words = ",".join(f"{key}={own}" for key, own in pairs.items())
+    if not words and "sensor" in found and "x" not in found:
+        who = found["sensor"]
+        return (
+            f"add the place of each {who}, from a table of places by pandas' "
+            f"table.merge(places, on='{who}')"
+        )
     if not words and "t" in found and "x" not in found and len(free) > 2:
         return columns_as_rows(found["t"])
     if not words:
@@ -162,7 +175,13 @@ def _long(table: Any, found: dict, shared: dict, wanted: Any, name: str) -> Obse
     else:
         names = np.full(len(values), wanted[0] if wanted else "u")
     sigma = _numbers(table[found["sigma"]], name) if "sigma" in found else None
-    return Observations(**shared, fields=names, values=values, sigma=sigma)
+    values = values.copy()
+    for one in np.unique(names):
+        values[names == one] = without_codes(values[names == one], str(one), name)
+    kept = np.isfinite(values)
+    shared = {k: None if v is None else v[kept] for k, v in shared.items()}
+    sigma = None if sigma is None else sigma[kept]
+    return Observations(**shared, fields=names[kept], values=values[kept], sigma=sigma)
 
 
 def _wide(table: Any, found: dict, shared: dict, wanted: Any, name: str) -> Observations:
@@ -183,7 +202,7 @@ def _wide(table: Any, found: dict, shared: dict, wanted: Any, name: str) -> Obse
         )
     parts = []
     for column in chosen:
-        values = _numbers(table[column], name)
+        values = without_codes(_numbers(table[column], name), str(column), name)
         kept = np.isfinite(values)
         noise = f"{column}_sigma"
         sigma = (

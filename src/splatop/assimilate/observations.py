@@ -15,6 +15,8 @@ if TYPE_CHECKING:
 # Two reports of one place and time are in contradiction from so many of their standard deviations
 # on, or from this share of the field's own spread where their noise is not known.
 _FAR, _FAR_SHARE = 6.0, 0.5
+# Reports of one value from which on a sensor is stuck.
+_STUCK = 10
 
 
 @dataclass(frozen=True, eq=False)
@@ -180,7 +182,28 @@ def checked(
             f"as the equation has axes, got {observations.dims}"
         )
     _check_inside(observations, domain)
-    return _without_duplicates(observations)
+    held, warnings = _without_duplicates(observations)
+    return held, [*warnings, *_stuck(held)]
+
+
+def _stuck(observations: Observations) -> list[str]:
+    """Sensors that report one value all the time while most others vary."""
+    assert observations.sensors is not None
+    found = []
+    for name in np.unique(observations.fields):
+        own = observations.fields == name
+        who, number = np.unique(observations.sensors[own], return_inverse=True)
+        order = np.argsort(number, kind="stable")
+        each = np.split(observations.values[own][order], np.cumsum(np.bincount(number))[:-1])
+        same = np.array([len(one) >= _STUCK and np.ptp(one) == 0 for one in each])
+        vary = np.array([np.ptp(one) > 0 for one in each])
+        if same.any() and vary.sum() > same.sum():
+            which = ", ".join(who[same][:3])
+            found.append(
+                f"{int(same.sum())} sensors of {name} report one value all the time ({which}): "
+                "stuck, or a boundary; leave them out if they are stuck"
+            )
+    return found
 
 
 def _check_inside(observations: Observations, domain: Domain) -> None:

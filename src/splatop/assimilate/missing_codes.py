@@ -1,0 +1,32 @@
+"""Numbers in tables that stand for a missing one."""
+
+import warnings
+
+import numpy as np
+
+# Beside 99, 999.9, -9999 and so on; and from where on any number does.
+_CODES, _FILLED = (32767.0, 32768.0, 1e10), 1e19
+
+
+def without_codes(values: np.ndarray, field: str, source: str) -> np.ndarray:
+    """With NaN for codes such as -9999, if they lie as far from all other values as these do from
+    each other; the warning says which."""
+    size = np.abs(values)
+    digits = [set(f"{one:.6g}".replace(".", "")) if one >= 99 else set() for one in size]
+    code = np.array([own == {"9"} for own in digits], bool)
+    # Six digits hold nines only up to 999999; longer ones are rounded to a power of ten.
+    code |= np.isin(size, _CODES) | (size > _FILLED) | np.isin(size, [10.0**k - 1 for k in (7, 8)])
+    rest = values[~code & np.isfinite(values)]
+    if not code.any() or not len(rest):
+        return values
+    reach = np.ptp(rest)
+    code &= (values < rest.min() - reach) | (values > rest.max() + reach)
+    if not code.any():
+        return values
+    which = ", ".join(f"{one:.9g}" for one in np.unique(values[code])[:3])
+    warnings.warn(
+        f"{source}: {int(code.sum())} values of {which} in {field} count as missing, all others "
+        f"lie between {rest.min():g} and {rest.max():g}",
+        stacklevel=4,
+    )
+    return np.where(code, np.nan, values)
