@@ -1,7 +1,7 @@
 """Small, forgiving access to HDF5 files that others wrote."""
 
 import itertools
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -88,18 +88,20 @@ def datasets_of_one_group(
     return found
 
 
-def attributes_of(found: Iterable[h5py.Dataset]) -> list[dict[str, np.ndarray]]:
-    """The numbers in attributes of each dataset, with those of the groups above it and the file."""
+def attributes_of(
+    found: Iterable[h5py.Dataset], wanted: Callable[[str], object]
+) -> list[dict[str, np.ndarray]]:
+    """The numbers in attributes with wanted names of each dataset, the groups above and the file;
+    no others are read, whatever they hold."""
     told = []
     for item in found:
         above, held = item, {}
         while True:
-            held = {**above.attrs, **held}
+            held = {k: np.asarray(above.attrs[k]) for k in above.attrs if wanted(k)} | held
             if above.name == "/":
                 break
             above = above.parent
-        values = {name: np.asarray(value) for name, value in held.items()}
-        told.append({k: v for k, v in values.items() if v.size and v.dtype.kind in "iuf"})
+        told.append({k: v for k, v in held.items() if v.size and v.dtype.kind in "iuf"})
     return told
 
 

@@ -72,7 +72,8 @@ def told_by_attributes(found: Mapping[str, h5py.Dataset]) -> dict[str, np.ndarra
         return {}
     coordinates: dict[str, list[np.ndarray]] = {}
     steps: dict[str, set[float]] = {}
-    for held in attributes_of(item for item in found.values() if item.ndim > 1):
+    arrays = (item for item in found.values() if item.ndim > 1)
+    for held in attributes_of(arrays, lambda name: letter_of(name) or name in STEPS):
         for name, value in held.items():
             letter = letter_of(name)
             if letter is not None and value.ndim == 1 and value.size > 1:
