@@ -197,6 +197,8 @@ def test_the_right_hand_side_is_linear_in_the_columns(name):
 # exp(sin) at mode 24), and derivatives of fourth order amplify it by (2 pi 24)^4 / (2 pi 4)^4.
 EXPANDED_2D = {
     "dx(u^2)": lambda u, v, x, y, d: d(u**2, 1, 0),
+    "dx(log(2 + u))": lambda u, v, x, y, d: d(np.log(2 + u), 1, 0),
+    "exp(0.3*log(2 + u))": lambda u, v, x, y, d: (2 + u) ** 0.3,
     "d2y(u*v)": lambda u, v, x, y, d: d(u * v, 0, 2),
     "dx(dy(u*v))": lambda u, v, x, y, d: d(u * v, 1, 1),
     "lap(u^3)": lambda u, v, x, y, d: d(u**3, 2, 0) + d(u**3, 0, 2),

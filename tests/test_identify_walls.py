@@ -135,3 +135,13 @@ def test_scales_that_a_bounded_grid_does_not_hold_are_left_to_the_weak_form(seed
     assert found.estimates["D"] == pytest.approx(true, rel=0.05)
     assert found.covers({"D": true})["D"]
     assert not found.trusted
+
+
+def test_values_to_start_from_are_asked_for_where_a_coefficient_changes_nothing():
+    """D begins at 0, where what divides it has no effect."""
+    equation = parse_equation("dt(u) = D/(1 + a*u^2)*d2x(u)", dims=1)
+    with pytest.raises(SplatopError, match=r"a without any effect .* at D=0, a=0: give values to"):
+        identify_trajectories(equation, None, heat_data(0.0), unknown=("D", "a"), method="weak")
+    undefined = parse_equation("dt(u) = D*log(u - 5)*d2x(u)", dims=1)
+    with pytest.raises(SplatopError, match="expected an equation that is finite on these frames"):
+        identify_trajectories(undefined, None, heat_data(0.0), unknown=("D",), method="weak")

@@ -40,7 +40,8 @@ def power(base: Expression, exponent: Exponent) -> Expression:
     if uses_fields(base):
         if not isinstance(exponent, int):
             raise ExpressionError(
-                "a fractional power of a field is not possible: a root is written sqrt(...)"
+                "a fractional power of a field is not possible: write sqrt(...), or "
+                "exp(p*log(...)) for the power p of what is positive"
             )
         return _over_fields(base) ** -exponent
     constant = constant_value(base)
@@ -161,6 +162,8 @@ def _outer_derivative(name: str, argument: Expression) -> Expression:
             return -f("sin")
         case "exp":
             return f("exp")
+        case "log":
+            return apply("recip", argument)
         case "tanh":
             return Expression.number(1) - f("tanh") ** 2
         case "sqrt":

@@ -20,7 +20,7 @@ MAX_EXPONENT = 16
 MAX_ORDER = 12
 MAX_INVERSES = 4
 
-FUNCTIONS = ("sin", "cos", "exp", "tanh", "sqrt", "abs", "rsqrt", "recip", "sign")
+FUNCTIONS = ("sin", "cos", "exp", "log", "tanh", "sqrt", "abs", "rsqrt", "recip", "sign")
 
 Exponent = int | Fraction
 

@@ -323,14 +323,25 @@ def _search(
         r, jacobian = (np.asarray(part) for part in evaluate(jnp.asarray(x), numbers))
         flat = np.einsum("whp,hk->wkp", jacobian, weight).reshape(-1, len(names))
         sizes = np.linalg.norm(flat, axis=0)
-        if not np.isfinite(flat).all() or (sizes == 0).any():
-            dead = [n for n, size in zip(names, sizes, strict=True) if not size > 0]
-            raise SplatopError(
-                f"expected coefficients that change something, got {', '.join(dead) or 'numbers'} "
-                "without any effect on these frames: leave the term out, or give a start value"
-            )
+        if not (np.isfinite(flat).all() and sizes.all()):
+            raise _without_effect(names, x, sizes)
         step, *_ = np.linalg.lstsq(flat / sizes, -(r @ weight).ravel(), rcond=1e-12)
         x = x + step / sizes
         if np.all(np.abs(step / sizes) <= 1e-9 * np.maximum(np.abs(x), 1e-12)):
             return x, r, jacobian, True
     return x, r, jacobian, False
+
+
+def _without_effect(names: tuple[str, ...], x: np.ndarray, sizes: np.ndarray) -> SplatopError:
+    at = ", ".join(f"{name}={value:.3g}" for name, value in zip(names, x, strict=True))
+    start = ",".join(f"{name}=0.5" for name in names)
+    if not np.isfinite(sizes).all():
+        return SplatopError(
+            f"expected an equation that is finite on these frames, got NaN at {at}: check what it "
+            f"divides by and takes logarithms of, or give values to start from (--unknown {start})"
+        )
+    dead = ", ".join(name for name, size in zip(names, sizes, strict=True) if size == 0)
+    return SplatopError(
+        f"expected coefficients that change something, got {dead} without any effect on these "
+        f"frames at {at}: give values to start from (--unknown {start}), or leave the term out"
+    )

@@ -41,6 +41,11 @@ class Corner:
     width: float
 
     @property
+    def singular(self) -> tuple[Place, ...]:
+        """Where integrals need finer triangles."""
+        return (self.place,)
+
+    @property
     def powers(self) -> tuple[float, ...]:
         """The powers of the distance that no polynomial has."""
         first, second = self.kinds

@@ -21,9 +21,9 @@ from ..cache import cache_folder
 from ..domain import Domain
 from ..shapes import shape_as_dict
 from ..threads import one_blas_thread
-from . import shape_basis
-from .corners import Corner
+from . import holes, shape_basis
 from .shape_basis import (
+    Beside,
     Kinds,
     ShapeBasis,
     ShapeGaussians,
@@ -36,7 +36,7 @@ from .shape_basis import (
 
 _MOST_BYTES = 512 * 2**20
 # Whatever changes the numbers of a basis changes its name.
-_VERSION = 3
+_VERSION = 4
 
 _say: ContextVar[Callable[[str], None]] = ContextVar("say", default=lambda _: None)
 
@@ -71,7 +71,7 @@ def shape_basis_of(
         f"({' x '.join(map(str, anchors))} anchors in its box)"
     )
     with one_blas_thread():
-        free = _free(domain, anchors, gaussians.corners)
+        free = _free(domain, anchors, gaussians.beside)
         found = build_basis(gaussians, shape, kinds, spacing, free)
     if path is not None:
         _write(path, found)
@@ -79,11 +79,11 @@ def shape_basis_of(
 
 
 @lru_cache(maxsize=2)
-def _free(domain: Domain, anchors: tuple[int, ...], corners: tuple[Corner, ...]) -> np.ndarray:
+def _free(domain: Domain, anchors: tuple[int, ...], beside: Beside) -> np.ndarray:
     """What several conditions on the same Gaussians begin with, and take most of their time for."""
     assert domain.shape is not None
     gaussians = lattice(domain.shape, domain.origin, domain.lengths, anchors)
-    gaussians = replace(gaussians, corners=corners)
+    gaussians = replace(gaussians, beside=beside)
     spacing = max(spacing_of(domain.lengths, anchors))
     nodes = fine_nodes(domain.shape, spacing, gaussians.singular)
     return orthonormal(gaussians, nodes)
@@ -99,12 +99,14 @@ def _path(domain: Domain, gaussians: ShapeGaussians, kinds: Kinds, spacing: floa
         "kinds": kinds,
         "spacing": spacing,
         "width": gaussians.width,
-        "corners": [asdict(one) for one in gaussians.corners],
+        "beside": [asdict(one) for one in gaussians.beside],
         "constants": [
             shape_basis.NEGLIGIBLE,
             shape_basis.PER_SPACING,
             shape_basis.AROUND,
             *shape_basis.FINE,
+            holes.WAVES,
+            holes.POWERS,
             shape_basis._REDUNDANT,
         ],
     }

@@ -16,6 +16,7 @@ from ..domain import Kind
 from ..errors import SplatopError
 from ..shapes import Place, Quadrature, Shape, quadrature
 from .corners import Corner, corners_of
+from .holes import WAVES, Hole, hole_of, holes_of
 
 # Gaussians lie up to so many spacings outside of the shape.
 BEYOND = 5.0
@@ -40,6 +41,8 @@ _BLOCK = 4096
 
 # What holds at each edge by its name.
 Kinds = tuple[tuple[str, Kind], ...]
+# What a space has beside its lattice.
+Beside = tuple[Corner | Hole, ...]
 # Partial derivatives, of which the sum is meant.
 Indices = tuple[tuple[int, int], ...]
 
@@ -47,20 +50,20 @@ Indices = tuple[tuple[int, int], ...]
 @dataclass(frozen=True)
 class ShapeGaussians:
     """Centres `(G, 2)` and the two standard deviations that all have; behind them the functions of
-    singular corners."""
+    singular corners and of small round holes."""
 
     centres: np.ndarray
     width: tuple[float, float]
-    corners: tuple[Corner, ...] = ()
+    beside: Beside = ()
 
     @property
     def count(self) -> int:
-        return len(self.centres) + sum(corner.size for corner in self.corners)
+        return len(self.centres) + sum(one.size for one in self.beside)
 
     @property
     def singular(self) -> tuple[Place, ...]:
         """Where integrals need finer triangles."""
-        return tuple(corner.place for corner in self.corners)
+        return tuple(place for one in self.beside for place in one.singular)
 
     def at(self, places: np.ndarray, index: tuple[int, ...]) -> np.ndarray:
         """A partial derivative of each function at places `(P, 2)`: `(P, G)`."""
@@ -72,7 +75,7 @@ class ShapeGaussians:
             hermite = hermite_e.hermeval(z, [0] * order + [1])
             factors.append(((-1 / width) ** order * hermite * np.exp(-z * z / 2))[:, which])
         own = factors[0] * factors[1]
-        return np.hstack([own, *(corner.at(places, index) for corner in self.corners)])
+        return np.hstack([own, *(one.at(places, index) for one in self.beside)])
 
 
 def lattice(
@@ -83,7 +86,7 @@ def lattice(
     kinds: Kinds = (),
 ) -> ShapeGaussians:
     """Those Gaussians of a box's lattice whose centres lie in the shape or close to it, and what
-    its corners need where these conditions hold."""
+    its corners need where these conditions hold, and its holes."""
     if min(anchors) < LEAST_ANCHORS:
         raise SplatopError(
             f"expected at least {LEAST_ANCHORS} anchors along each axis of a shape, got {anchors}"
@@ -99,7 +102,8 @@ def lattice(
     centres = np.stack(np.meshgrid(*axes, indexing="ij"), axis=-1).reshape(-1, 2)
     near = shape.distance(centres) < BEYOND * max(spacing)
     width = (WIDTH * spacing[0], WIDTH * spacing[1])
-    return ShapeGaussians(centres[near], width, corners_of(shape, kinds, max(spacing)))
+    beside = (*corners_of(shape, kinds, max(spacing)), *holes_of(shape, max(spacing)))
+    return ShapeGaussians(centres[near], width, beside)
 
 
 def spacing_of(lengths: tuple[float, ...], anchors: tuple[int, ...]) -> tuple[float, float]:
@@ -141,7 +145,9 @@ def edge_points(
     for run in shape.runs:
         lengths = np.array([edge.piece.length for edge in run.edges])
         per = per_spacing or (AROUND if run.closed else PER_SPACING)
-        count = max(2, int(np.ceil(per * lengths.sum() / spacing)))
+        # Around a hole its own waves are told apart as well.
+        own = 2 * WAVES if hole_of(run, shape) in holes_of(shape, spacing) else 0
+        count = max(2, int(np.ceil(per * (lengths.sum() / spacing + own))))
         along = (np.arange(count) + 0.5) / count * lengths.sum()
         if not run.closed:  # both ends belong to it as well, where it turns
             along = np.concatenate([[0.0], along, [lengths.sum()]])
