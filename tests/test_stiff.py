@@ -93,8 +93,9 @@ def test_a_band_in_its_place_and_back(points):
 
 @pytest.mark.parametrize("jets", ["splat", "spectral"])
 def test_a_filter_in_modes_is_the_filter(jets):
-    """A forcing of zero takes the way through fields, which is what the other has to equal."""
-    equation = parse_equation("dt(u) = -u*dx(u) - lap(u) - bilap(u)", dims=1)
+    """A forcing of zero takes the way through fields, which is what the other has to equal where
+    steps stay at rest, as what is forced in places does."""
+    equation = parse_equation("dt(u) = -u*dx(u) - lap(u) - bilap(u) + cos(pi*x/15)/10", dims=1)
     numerics = Numerics("sharp", (9 / 30,), 0.0, (26,), 2, jets=jets, integrator="etdrk4")
     physics = build_physics(equation, numerics, lengths=(30.0,), dt=0.5)
     u = jnp.asarray(np.random.default_rng(1).normal(size=(1, 64)), jnp.float32)
@@ -103,3 +104,77 @@ def test_a_filter_in_modes_is_the_filter(jets):
     other = eqx.filter_jit(lambda v: physics.advance(v, {}, forcing=jnp.zeros_like))(u)
     # Rounding of a few transforms of 64 points.
     np.testing.assert_allclose(one, other, atol=5e-6 * float(jnp.abs(u).max()))
+
+
+def exponential(text, dims, substeps, *, length=1.0, dt, cutoff=12.0):
+    """One step of ETDRK4 in double precision, compiled."""
+    numerics = Numerics(
+        "box",
+        (cutoff / length,) * dims,
+        0.0,
+        (32,) * dims,
+        substeps,
+        jets="spectral",
+        integrator="etdrk4",
+    )
+    equation = parse_equation(text, dims=dims)
+    physics = build_physics(equation, numerics, lengths=(length,) * dims, dt=dt)
+    return jax.jit(lambda u: physics(u, {}))
+
+
+def test_a_soliton_is_still_in_its_own_coordinates():
+    """A wave of KdV that keeps its shape: what a step leaves is what its images leave of it."""
+    x = np.arange(64) * 24 / 64 - 12
+    with jax.enable_x64(True):
+        u = jnp.asarray(sum(0.8 / np.cosh(np.sqrt(0.4) * (x + n)) ** 2 for n in (-24, 0, 24)))[None]
+        places = {"length": 24.0, "dt": 0.1, "cutoff": 20.0}
+        one, many = (exponential("dt(u) = -6*u*dx(u) - d3x(u)", 1, n, **places)(u) for n in (1, 64))
+        assert relative_error(many, u) > 0.05  # it moves
+        assert relative_error(one, many) < 2e-6  # 2.4e-4 in coordinates at rest
+
+
+@pytest.mark.parametrize("wind", [(20.0, 0.0), (-8.0, 8.0)])
+def test_a_wind_costs_no_steps(wind):
+    """What a wind carries and what is at rest differ by a shift alone."""
+    text = "dt(u) = -u*dx(u) - v*dy(u) + lap(u)/50; dt(v) = -u*dx(v) - v*dy(v) + lap(v)/50"
+    still = np.asarray(waves(32, 2, 2, 1.0), float)
+    still -= still.mean(axis=(1, 2), keepdims=True)
+    dt = 1 / 64
+    with jax.enable_x64(True):
+        step = exponential(text, 2, 1, dt=dt)
+        calm = step(jnp.asarray(still))
+        blown = step(jnp.asarray(still + np.reshape(wind, (2, 1, 1))))
+        k = np.fft.fftfreq(32, 1 / 32)
+        phase = np.exp(-2j * np.pi * dt * (wind[0] * k[:, None] + wind[1] * k))
+        back = np.fft.ifft2(np.fft.fft2(np.asarray(blown)) * np.conj(phase)).real
+        back -= np.reshape(wind, (2, 1, 1))
+        assert relative_error(jnp.asarray(back), calm) < 1e-5
+
+
+def test_a_constant_velocity_is_a_wind_too():
+    """Of all fields alike, or in their mean: what is left of each stays in the tables."""
+    text = "dt(u) = -30*dx(u) + u - u*v^2; dt(v) = -20*dx(v) + v - v*u^2 + lap(v)/50"
+    u = waves(32, 2, 1, 1.0)
+    with jax.enable_x64(True):
+        u = jnp.asarray(u, jnp.float64)
+        few, many = (exponential(text, 1, n, dt=0.02)(u) for n in (2, 64))
+        assert relative_error(few, many) < 1e-5
+
+
+def test_steps_do_not_move_along_where_a_place_matters():
+    """A velocity that varies is felt where it is: steps agree with many short ones."""
+    text = "dt(u) = -(2 + sin(2*pi*x))*dx(u) + lap(u)/50"
+    u = np.asarray(waves(32, 1, 1, 1.0), float)
+    with jax.enable_x64(True):
+        few, many = (exponential(text, 1, n, dt=0.05)(jnp.asarray(u)) for n in (16, 128))
+        assert relative_error(few, many) < 1e-4
+
+
+def test_a_wave_along_one_direction_alone_has_a_velocity():
+    """In 2D its gradients all point the same way, so that the velocity across it is anyone's."""
+    text = "dt(u) = -(u + 3)*dx(u) - (u + 3)*dy(u) + lap(u)/50"
+    x = np.arange(32) / 32
+    u = 0.1 * np.sin(2 * np.pi * (x[:, None] + x))[None]
+    with jax.enable_x64(True):
+        few, many = (exponential(text, 2, n, dt=0.05)(jnp.asarray(u)) for n in (1, 32))
+        assert relative_error(few, many) < 1e-4

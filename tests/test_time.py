@@ -204,6 +204,36 @@ def test_uneven_frames_are_identified():
     assert abs(found.estimates["D"] - D) < 1e-3
 
 
+def test_uneven_frames_are_interpolated_when_asked(tmp_path):
+    """sin(t) at steps of 0.05 to 0.15: a spline of fifth degree errs by about 0.15^6 / 720 = 2e-8,
+    a few times that at the ends; single precision is 6e-8."""
+    times = 0.4 + np.cumsum(np.tile([0.05, 0.1, 0.15], 10))
+    waves = np.sin(times)[:, None] * np.sin(2 * np.pi * np.arange(16) / 16)
+    where = {"dt": 0.1, "times": times, "fields": ("u",)}
+    data = ArrayTrajectories(np.float32(waves)[None, :, None], Grid((16,), (1.0,)), **where)
+    save_trajectories(tmp_path / "a.h5", data)
+    with open_trajectories(tmp_path / "a.h5", periodic=True, resample=True) as read:
+        assert read.even
+        assert read.frames == 30
+        even = np.linspace(times[0], times[-1], 30)
+        np.testing.assert_allclose(read.times, even, rtol=1e-12)
+        truth = np.sin(even)[:, None] * np.sin(2 * np.pi * np.arange(16) / 16)
+        assert np.abs(read.read(0, 0, 30)[:, 0] - truth).max() < 1e-6
+        assert np.abs(read.read(0, 11, 4)[:, 0] - truth[11:15]).max() < 1e-6
+        assert "30 uneven times" in read.attributes["times"]
+
+
+def test_frames_too_far_apart_to_interpolate_are_warned_of(tmp_path):
+    """Three radians a frame: every other one says nothing of those between."""
+    times = np.cumsum(np.tile([2.0, 3.0, 4.0], 10))
+    waves = np.sin(times)[:, None] * np.sin(2 * np.pi * np.arange(16) / 16)
+    where = {"dt": 3.0, "times": times, "fields": ("u",)}
+    data = ArrayTrajectories(np.float32(waves)[None, :, None], Grid((16,), (1.0,)), **where)
+    save_trajectories(tmp_path / "a.h5", data)
+    with pytest.warns(UserWarning, match="so far apart nobody knows"):
+        open_trajectories(tmp_path / "a.h5", periodic=True, resample=True).close()
+
+
 def test_files_keep_their_times(tmp_path):
     for times in (0.4 + 0.1 * np.arange(30), 0.4 + np.cumsum(np.tile([0.05, 0.1, 0.15], 10))):
         save_trajectories(tmp_path / "a.h5", forced_data(times=times))

@@ -17,7 +17,7 @@ from .derivative import Derivative
 from .equation import Equation, Term
 from .equation.equation import total
 from .equation.expansion import LinearPart, split_linear
-from .exponential import Tables, coupled_tables, etdrk4_step, etdrk4_tables
+from .exponential import Comoving, Tables, coupled_tables, etdrk4_step, etdrk4_tables
 from .grid import Grid
 from .jets import Jet
 from .spectral import (
@@ -86,14 +86,61 @@ class Scheme(eqx.Module):
 
     def tables(self, step: float | Array, coefficients: Coefficients) -> Tables:
         """The factors of a step, in double precision on the host unless a coefficient is traced."""
+        modes = np.broadcast_shapes(*(k.shape for k in self.wavenumbers()))
+        return mode_tables(self._symbols(coefficients), step, shape=(len(self.fields), *modes))
+
+    def comoving(self, coefficients: Coefficients) -> Comoving | None:
+        """For steps that move along with the state, unless the rest knows one place from another.
+
+        The tables are for steps that move with the `wind`.
+        """
+        if not self._homogeneous:
+            return None
+        transports = any(term.derivatives(self.grid.dims) for term in self.rest)
+        wind = self._wind(coefficients)
+        if not transports and not wind:
+            return None
+        symbols = self._symbols(coefficients)
+
+        def rate(modes: Modes) -> Modes:
+            rows = [jnp.zeros_like(own) for own in modes]
+            for (channel, source), symbol in symbols.items():
+                rows[channel] += jnp.asarray(symbol, modes.dtype) * modes[source]
+            return jnp.stack(rows)
+
+        wavenumbers = tuple(2 * np.pi * k for k in self.wavenumbers())
+        return Comoving(rate, wavenumbers, wind or (0.0,) * self.grid.dims, transports)
+
+    @property
+    def _homogeneous(self) -> bool:
+        return not self.inputs and all(term.homogeneous for term in self.rest)
+
+    def _wind(self, coefficients: Coefficients) -> tuple[Any, ...]:
+        """The constant velocity with which the linear part carries all fields, in their mean, along
+        each axis; empty if there is none."""
+        found: dict[int, Any] = {}
+        for part in self.linear:
+            if part.channel != part.source or part.operator.inverse_laplacians:
+                continue
+            for index, weight in part.operator.terms:
+                if sum(index) == 1:
+                    axis, own = index.index(1), part.rate(coefficients) * weight
+                    found[axis] = found.get(axis, 0.0) - own / len(self.fields)
+        return tuple(found.get(axis, 0.0) for axis in range(self.grid.dims)) if found else ()
+
+    def _symbols(self, coefficients: Coefficients) -> dict[tuple[int, int], Any]:
+        """By which the linear part changes modes, without the wind if steps move along with it."""
         wavenumbers = self.wavenumbers()
-        return mode_tables(
-            self.linear,
-            lambda operator: operator.symbol(wavenumbers),
-            step,
-            coefficients,
-            shape=(len(self.fields), *np.broadcast_shapes(*(k.shape for k in wavenumbers))),
+        found = linear_symbols(
+            self.linear, lambda operator: operator.symbol(wavenumbers), coefficients
         )
+        if self._homogeneous:
+            wind = self._wind(coefficients)
+            pairs = zip(wind, wavenumbers, strict=True) if wind else ()
+            carried = sum(2j * np.pi * speed * k for speed, k in pairs)
+            for c in range(len(self.fields) if wind else 0):
+                found[c, c] = found.get((c, c), 0.0) + carried
+        return found
 
     def nonlinear(self, modes: Modes, coefficients: Coefficients) -> Modes:
         if not self.rest:
@@ -130,16 +177,17 @@ class Scheme(eqx.Module):
         tables: Tables,
         coefficients: Coefficients,
         substeps: int | Array,
-        step: float | Array = 0.0,
+        step: float | Array,
     ) -> Field:
-        """So many substeps of length `step`, which the tables are for. Only where t stands in the
-        equation does it matter here."""
+        """So many substeps of length `step`, which the tables are for."""
+        comoving = self.comoving(coefficients)
 
         def one(n: Array, v: Modes) -> Modes:
             def rest(v: Modes, at: float) -> Modes:
                 return self.nonlinear(v, later(coefficients, (n + at) * step))
 
-            return etdrk4_step(tables, rest, v).astype(v.dtype)
+            found = etdrk4_step(tables, rest, v, step=step, comoving=comoving)
+            return found.astype(v.dtype)
 
         modes = keep_band(to_modes(u), self.band)
         modes = jax.lax.fori_loop(0, substeps, one, modes)
@@ -156,32 +204,37 @@ def _at_most(u: Field, points: tuple[int, ...]) -> Float[Array, "C *M"]:
     return resample(u, tuple(min(n, m) for n, m in zip(u.shape[1:], points, strict=True)))
 
 
-def mode_tables(
+def linear_symbols(
     linear: tuple[LinearPart, ...],
     symbol: Callable[[Derivative], np.ndarray],
-    step: float | Array,
     coefficients: Coefficients,
-    *,
-    shape: tuple[int, ...],
-) -> Tables:
-    """The factors of a step for parts that act on each mode alone, given the operators' symbols;
-    `shape` is that of the modes, `(C, *K)`."""
-    channels, modes = shape[0], shape[1:]
-    symbols: dict[tuple[int, int], Any] = {
-        (c, c): np.zeros(modes, complex) for c in range(channels)
-    }
+) -> dict[tuple[int, int], Any]:
+    """By which each mode of a channel changes with that of another one, or its own, given the
+    operators' symbols."""
+    found: dict[tuple[int, int], Any] = {}
     for part in linear:
         place = part.channel, part.source
         with np.errstate(all="ignore"):  # what is not finite shows in the states
-            own = part.rate(coefficients) * symbol(part.operator)
-            symbols[place] = symbols.get(place, 0.0) + own
+            found[place] = found.get(place, 0.0) + part.rate(coefficients) * symbol(part.operator)
+    return found
+
+
+def mode_tables(
+    symbols: dict[tuple[int, int], Any], step: float | Array, *, shape: tuple[int, ...]
+) -> Tables:
+    """The factors of a step for parts that act on each mode alone, given their symbols; `shape` is
+    that of the modes, `(C, *K)`."""
+    channels, modes = shape[0], shape[1:]
+    nothing = np.zeros(modes, complex)
+    symbols = {(c, c): nothing for c in range(channels)} | {
+        place: nothing + own for place, own in symbols.items()
+    }
     traced = any(isinstance(one, jax.Array) for one in symbols.values())
     xp = jnp if traced or isinstance(step, jax.Array) else np
     with np.errstate(all="ignore"):
         if len(symbols) == channels:
             own = xp.stack([symbols[c, c] for c in range(channels)])
             return etdrk4_tables(own * step, step)
-        nothing = np.zeros(modes, complex)
         rows = [
             xp.stack([symbols.get((c, d), nothing) for d in range(channels)])
             for c in range(channels)

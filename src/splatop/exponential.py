@@ -7,6 +7,8 @@ time-stepping for stiff PDEs, SIAM J. Sci. Comput. 26 (2005).
 """
 
 import math
+from collections.abc import Callable
+from dataclasses import dataclass
 from typing import Any
 
 import jax
@@ -118,11 +120,112 @@ def _integrands(r: Any, xp: Any) -> tuple:
     )
 
 
-def etdrk4_step(tables: Tables, nonlinear: Any, v: Any) -> Any:
+@dataclass(frozen=True)
+class Comoving:
+    """Steps in coordinates that move along with the state, for rests that act alike everywhere.
+
+    What carries the whole state with one velocity V is then exact: the rest gains `V·∇v`, and the
+    result is shifted by V times the step. Any V gives a step of the same order, a good one a small
+    error: that of the wave as a whole for a soliton, where nothing changes in its own coordinates,
+    and that of the flow for what is carried along. `linear` is what the tables integrate exactly,
+    in coordinates that move with the `wind` already, and a rest that never `transports` adds
+    nothing to it. `wavenumbers` are in radians per unit length, one broadcastable array for each
+    axis of the modes, in the layout of `rfftn`.
+    """
+
+    linear: Callable[[Array], Array]
+    wavenumbers: tuple[np.ndarray, ...]
+    wind: tuple[Any, ...]
+    transports: bool = True
+
+    def velocity(self, v: Array, rest: Array) -> list[Array]:
+        """Beside the wind, for modes `(C, *K)` and their rate of change by the rest.
+
+        The velocity for which rest plus `V·∇v` is least in the mean square, each field in units of
+        its own gradient, and that for which the whole rate plus `V·∇v` is; of these the mean,
+        weighted by the fourth power of what each leaves, as the errors of a step are.
+        """
+        axes = len(self.wavenumbers)
+        twice = np.where(self.wavenumbers[-1] > 0, 2.0, 1.0)  # modes that stand for two
+        kinds = [*(1j * k * v for k in self.wavenumbers), rest, rest + self.linear(v)]
+        rows = jnp.stack([(jnp.asarray(np.sqrt(twice), v.real.dtype) * one) for one in kinds], 1)
+        rows = rows.reshape(*rows.shape[:2], -1)
+        rows = jnp.concatenate([rows.real, rows.imag], axis=-1)
+        # All that follows are sums of these few numbers, which one product has.
+        products = rows @ jnp.swapaxes(rows, 1, 2)
+        size = sum(products[:, a, a] for a in range(axes))
+        unit = jnp.where(size > 0, 1 / jnp.where(size > 0, size, 1), 0)
+        each = jnp.einsum("c,cij->ij", unit, products)
+        matrix = [[each[a, b] for b in range(axes)] for a in range(axes)]
+
+        def best(kind: int) -> tuple[list[Array], Array]:
+            along = [each[a, kind] for a in range(axes)]
+            found = _solved(matrix, [-one for one in along])
+            left = each[kind, kind] + sum(a * b for a, b in zip(found, along, strict=True))
+            return found, jnp.maximum(left, 0) ** 2
+
+        (one, left), (other, less) = best(axes), best(axes + 1)
+        share = jnp.where(left + less > 0, left / jnp.where(left + less > 0, left + less, 1), 0)
+        return [a + share * (b - a) for a, b in zip(one, other, strict=True)]
+
+    def carried(self, velocity: list[Array], v: Array) -> Array:
+        """`V·∇v`."""
+        pairs = zip(velocity, self.wavenumbers, strict=True)
+        return 1j * sum(speed * jnp.asarray(k, speed.dtype) for speed, k in pairs) * v
+
+    def shifted(self, velocity: list[Any], step: float | Array, v: Array) -> Array:
+        """Back to coordinates at rest, after a step that moved with the wind and this velocity."""
+        for wind, own, k in zip(self.wind, velocity, self.wavenumbers, strict=True):
+            v = v * jnp.exp(jnp.asarray(-1j * (wind + own) * step * k, v.dtype))
+        return v
+
+
+def _solved(matrix: list[list[Array]], right: list[Array]) -> list[Array]:
+    """Of a positive system of one to three numbers, by elimination; nearly nothing is added to its
+    diagonal, as gradients may all point the same way."""
+    size = len(right)
+    little = 1e-5 * sum(matrix[i][i] for i in range(size))
+    little = jnp.where(little > 0, little, 1)
+    rows = [[*own, b] for own, b in zip(matrix, right, strict=True)]
+    for i in range(size):
+        rows[i][i] = rows[i][i] + little
+    for i in range(size):
+        for j in (j for j in range(size) if j != i):
+            share = rows[j][i] / rows[i][i]
+            rows[j] = [a - share * b for a, b in zip(rows[j], rows[i], strict=True)]
+    return [row[-1] / row[i] for i, row in enumerate(rows)]
+
+
+def etdrk4_step(
+    tables: Tables,
+    nonlinear: Any,
+    v: Any,
+    *,
+    step: float | Array = 0.0,
+    comoving: Comoving | None = None,
+) -> Any:
     """One step of modes, or of the numbers of another space; `nonlinear` is du/dt without what the
-    tables integrate exactly, of a state and the share of the step that has passed."""
-    whole, half, q, r, p, s, f1, f2, f3 = tables
+    tables integrate exactly, of a state and the share of the step that has passed.
+
+    A step that is `comoving` has to know its own length.
+    """
     n_v = nonlinear(v, 0.0)
+    if comoving is None:
+        return _stages(tables, nonlinear, v, n_v)
+    if not comoving.transports:
+        at_rest = [0.0] * len(comoving.wind)
+        return comoving.shifted(at_rest, step, _stages(tables, nonlinear, v, n_v))
+    velocity = comoving.velocity(v, n_v)
+
+    def rest(w: Any, at: float) -> Any:
+        return nonlinear(w, at) + comoving.carried(velocity, w)
+
+    end = _stages(tables, rest, v, n_v + comoving.carried(velocity, v))
+    return comoving.shifted(velocity, step, end)
+
+
+def _stages(tables: Tables, nonlinear: Any, v: Any, n_v: Any) -> Any:
+    whole, half, q, r, p, s, f1, f2, f3 = tables
     a = _times(half, v) + _times(q, n_v)
     n_a = nonlinear(a, 0.5)
     b = a + _times(r, n_a - n_v)

@@ -11,7 +11,7 @@ import jax.numpy as jnp
 from jaxtyping import Array
 
 from .errors import SplatopError
-from .exponential import Tables, etdrk4_step
+from .exponential import Comoving, Tables, etdrk4_step
 
 # A state may be samples of a field, or the numbers of a space: whatever the physics computes in.
 State = Any
@@ -25,13 +25,15 @@ class ExactPart:
     solve the first exactly.
 
     `tables(h)` are the factors of a step of length h, `rest` is the remaining tendency of the
-    harmonics' numbers, and `forth` and `back` lead from a state to these numbers and back.
+    harmonics' numbers, and `forth` and `back` lead from a state to these numbers and back. Steps
+    are `comoving` where that can be.
     """
 
     tables: Callable[[Any], Tables]
     rest: Tendency
     forth: Callable[[State], State] = lambda state: state
     back: Callable[[State], State] = lambda numbers: numbers
+    comoving: Comoving | None = None
 
 
 class Integrator(eqx.Module):
@@ -115,7 +117,10 @@ class ETDRK4(Integrator):
         tables = jax.tree.map(cast, parts.tables(h))
 
         def step(n, v):
-            return etdrk4_step(tables, lambda v, at: parts.rest(v, (n + at) * h), v)
+            def rest(v, at):
+                return parts.rest(v, (n + at) * h)
+
+            return etdrk4_step(tables, rest, v, step=h, comoving=parts.comoving)
 
         return parts.back(_repeat(step, count, numbers))
 

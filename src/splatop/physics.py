@@ -14,7 +14,7 @@ from .equation import Equation
 from .equation.expansion import split_linear
 from .equation.values import time
 from .errors import SplatopError, check_field
-from .etdrk4 import Scheme, mode_tables
+from .etdrk4 import Scheme, linear_symbols, mode_tables
 from .grid import Grid, as_number
 from .integrators import RK4, ExactPart, Integrator, Tendency, as_integrator
 from .jets import JetProvider
@@ -181,6 +181,11 @@ class EmbeddedPhysics(Physics):
         exact = self.jets.inside(band, self.jets.filter).is_spectral
         return self.working_grid and exact and not self.equation.inputs
 
+    def _scheme(self, points: tuple[int, ...]) -> Scheme:
+        """The equation on the modes of the filter's band."""
+        grid = Grid(points, self.jets.lengths)
+        return Scheme(self.equation, grid, self.jets.filter.band(grid), self.jets.filter)
+
     def _advance_modes(
         self,
         u: Field,
@@ -191,15 +196,18 @@ class EmbeddedPhysics(Physics):
         """The same on the band's modes alone: jets by one multiplication, products on the least
         grid."""
         points = tuple(u.shape[1:])
-        grid = Grid(points, self.jets.lengths)
-        scheme = Scheme(self.equation, grid, self.jets.filter.band(grid), self.jets.filter)
+        scheme = self._scheme(points)
         dt, substeps = self.frame(coefficients, substeps)
 
         def rest(modes: Array, elapsed: Any) -> Array:
             own = scheme.nonlinear(modes, later(coefficients, elapsed))
             return jax.lax.stop_gradient(own) if stop_gradient else own
 
-        split = ExactPart(lambda step: scheme.tables(step, coefficients), rest)
+        split = ExactPart(
+            lambda step: scheme.tables(step, coefficients),
+            rest,
+            comoving=scheme.comoving(coefficients),
+        )
         modes = self.integrator.advance(
             rest, scheme.enter(u), dt, substeps=substeps, split=lambda: split
         )
@@ -240,10 +248,8 @@ class EmbeddedPhysics(Physics):
 
         return ExactPart(
             tables=lambda step: mode_tables(
-                linear,
-                lambda operator: derivative_symbol(operator, grid),
+                linear_symbols(linear, lambda d: derivative_symbol(d, grid), coefficients),
                 step,
-                coefficients,
                 shape=(len(self.equation.fields), *points[:-1], points[-1] // 2 + 1),
             ),
             rest=rest,
@@ -271,7 +277,25 @@ class EmbeddedPhysics(Physics):
             if not kept:
                 return state, jnp.zeros_like
             equation = Equation(kept, equation.fields)
-        return state, lambda v: self._tendency(self.jets, v, coefficients, equation)
+        carried = self._carried(state, coefficients) if rest else None
+
+        def rate(v: Field) -> Field:
+            own = self._tendency(self.jets, v, coefficients, equation)
+            return own if carried is None else own + carried(v)
+
+        return state, rate
+
+    def _carried(self, u: Field, coefficients: Coefficients) -> Callable[[Field], Field] | None:
+        """What an exponential step from `u` adds to the rest because it moves along."""
+        points = tuple(u.shape[1:])
+        if not self._in_modes(points):
+            return None
+        scheme = self._scheme(points)
+        comoving, start = scheme.comoving(coefficients), scheme.enter(u)
+        if comoving is None or not comoving.transports:
+            return None
+        velocity = comoving.velocity(start, scheme.nonlinear(start, coefficients))
+        return lambda v: scheme.leave(comoving.carried(velocity, scheme.enter(v)), points)
 
     @property
     def jet_provider(self) -> JetProvider | None:

@@ -1,6 +1,7 @@
 """What exponential steps save, and what walls cost, beside RK4 and beside a periodic box."""
 
 import math
+import time
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from functools import partial
@@ -68,9 +69,11 @@ def stiff(repeats: int = 5) -> Measured:
     return found
 
 
-def stiff_row(name: str, repeats: int = 5) -> Measured:
+def stiff_row(
+    name: str, repeats: int = 5, *, clock: Callable[[], float] = time.perf_counter
+) -> Measured:
     """The same of one problem."""
-    return _compared(_between_walls() if name == _WALLED else _on_rings(name), repeats)
+    return _compared(_between_walls() if name == _WALLED else _on_rings(name), repeats, clock)
 
 
 def _on_rings(name: str) -> _Problem:
@@ -138,7 +141,7 @@ def _between_walls() -> _Problem:
     )
 
 
-def _compared(problem: _Problem, repeats: int) -> Measured:
+def _compared(problem: _Problem, repeats: int, clock: Callable[[], float]) -> Measured:
     """RK4 at the fewest substeps that keep it stable, ETDRK4 at the fewest no less accurate; Φ as
     `tune` chose it, and exponax at its error. Each as a rollout carries its state."""
     build, before, after = problem.build, problem.before, problem.after
@@ -163,7 +166,7 @@ def _compared(problem: _Problem, repeats: int) -> Measured:
     for solver in solvers:
         start = on_grid(theirs, solver.points)
         contenders[f"{solver.points[0]}"] = looped(solver, _LOOP), (start,)
-    times = measured_times(contenders, repeats)
+    times = measured_times(contenders, repeats, clock=clock)
     found: Measured = {
         f"{key}_rk4_substeps": float(rk4),
         f"{key}_etdrk4_substeps": float(etd),

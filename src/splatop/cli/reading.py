@@ -131,7 +131,8 @@ _OPTIONS: dict[str, tuple[Any, Any]] = {
         Annotated[
             bool,
             typer.Option(
-                "--resample", help="Interpolate axes with uneven coordinates to even points."
+                "--resample",
+                help="Interpolate uneven coordinates and times to even ones.",
             ),
         ],
         False,

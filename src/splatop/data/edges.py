@@ -17,6 +17,7 @@ from ..grid import Grid
 from .axes import as_lengths
 from .edge_points import Conditions, grid_between, points_between
 from .ends import Sampled, proposed, sampled, seen_at, violation
+from .even_times import at_even_times
 from .evened import evened, turned
 from .sampling import both_ends
 from .seam import MOST_JUMP, Seam, check_seam, open_seam, seams_of, without_end
@@ -68,6 +69,8 @@ def settled(data: Trajectories, told: Told) -> Trajectories:
         if told.mask is not None:
             told = replace(told, mask=turned(np.asarray(told.mask), data))
         data = evened(data, resample=told.resample, lengths=told.lengths, origin=told.origin)
+    if told.resample:
+        data = at_even_times(data)
     if speaks_of_a_shape(data, told.shape, told.mask):
         return settled_on_shape(data, told)
     if told.drop_end:

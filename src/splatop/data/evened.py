@@ -85,7 +85,7 @@ def evened(
                     "give --resample (resample=True) to interpolate to even points, or do so first",
                 )
             even, words = _even_points(data, axis, nodes, falls, begins[axis], sides[axis])
-            maps[axis] = _interpolation(nodes, even) @ turned
+            maps[axis] = interpolation(nodes, even) @ turned
             coordinates[name] = even
             said.append(words)
         elif falls:
@@ -136,7 +136,7 @@ def _even_points(
     for finer in _FINER:
         count = finer * len(nodes)
         even = low + (np.arange(count) + 0.5) * (high - low) / count
-        there, back = _interpolation(nodes, even), _interpolation(even, nodes)
+        there, back = interpolation(nodes, even), interpolation(even, nodes)
         lost = frames @ (back @ there - np.eye(len(nodes))).T
         loss = float(np.max(lost.std(axis=(0, 2)) / np.maximum(frames.std(axis=(0, 2)), 1e-30)))
         if loss < _LITTLE:
@@ -161,7 +161,7 @@ def _frames(data: Trajectories, axis: int) -> np.ndarray:
     return lines.reshape(*lines.shape[:2], -1, lines.shape[-1])
 
 
-def _interpolation(nodes: np.ndarray, places: np.ndarray) -> np.ndarray:
+def interpolation(nodes: np.ndarray, places: np.ndarray) -> np.ndarray:
     """The matrix of a spline through the nodes, evaluated at places."""
     degree = min(_DEGREE, len(nodes) - 1)
     degree -= 1 - degree % 2  # an odd one

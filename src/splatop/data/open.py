@@ -81,7 +81,8 @@ def open_trajectories(
     0 outside, or "nan" where values outside are NaN; `boundary` then names its edges. Data at
     scattered points always need one, unless their file states it.
 
-    `resample=True` interpolates axes with uneven coordinates to even points.
+    `resample=True` interpolates axes with uneven coordinates to even points, and frames at uneven
+    times to even ones.
     """
     path = Path(path)
     if shape is not None and mask is not None:

@@ -104,7 +104,7 @@ def discover(
     if not trajectories.even:
         raise SplatopError(
             f"{trajectories.source}: expected evenly spaced frames to find terms in, got uneven "
-            "ones: interpolate them to even times"
+            "ones: give --resample (resample=True) to interpolate them to even times"
         )
     told = () if partial.known is None else partial.known.terms
     if any(term.uses_time for term in told):

@@ -85,6 +85,10 @@ class ExpressionTerm(Term):
         )
 
     @property
+    def homogeneous(self) -> bool:
+        return not self.uses_coordinates
+
+    @property
     def uses_time(self) -> bool:
         return any(uses_time(side) for piece in self.pieces for side in piece)
 

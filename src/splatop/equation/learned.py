@@ -52,6 +52,10 @@ class LearnedTerm(Term):
     inputs: tuple[str, ...] = eqx.field(static=True, default=())
 
     @property
+    def homogeneous(self) -> bool:
+        return True
+
+    @property
     def reads(self) -> tuple[str, ...]:
         return self.inputs
 

@@ -55,6 +55,11 @@ class Term(eqx.Module):
         return False
 
     @property
+    def homogeneous(self) -> bool:
+        """Whether the term acts alike everywhere in the box; one that does not say so may not."""
+        return False
+
+    @property
     def reads(self) -> tuple[str, ...]:
         """Inputs that a jet has as further channels behind the fields, for this term."""
         return ()
@@ -94,7 +99,11 @@ class Advection(Term):
     degree: float = eqx.field(static=True, init=False)
 
     def __post_init__(self):
-        self.degree = 1 if self.velocity is None or np.ndim(self.velocity) == 1 else 2
+        self.degree = 1 if self.homogeneous else 2
+
+    @property
+    def homogeneous(self) -> bool:
+        return self.velocity is None or np.ndim(self.velocity) == 1
 
     def derivatives(self, dims):
         return frozenset(gradient(dims))
@@ -124,6 +133,10 @@ class Diffusion(Term):
     name: str = eqx.field(static=True, default="diffusion")
     degree: float = eqx.field(static=True, default=1)
 
+    @property
+    def homogeneous(self) -> bool:
+        return True
+
     def derivatives(self, dims):
         return frozenset({laplacian(dims)})
 
@@ -138,6 +151,10 @@ class SelfAdvection(Term):
     name: str = eqx.field(static=True, default="self_advection")
     degree: float = eqx.field(static=True, default=2)
 
+    @property
+    def homogeneous(self) -> bool:
+        return True
+
     def derivatives(self, dims):
         return frozenset(gradient(dims))
 
@@ -151,6 +168,10 @@ class ConservativeSelfAdvection(Term):
     coefficient: str | None = eqx.field(static=True, default="c")
     name: str = eqx.field(static=True, default="self_advection")
     degree: float = eqx.field(static=True, default=2)
+
+    @property
+    def homogeneous(self) -> bool:
+        return True
 
     def derivatives(self, dims):
         return frozenset(gradient(dims))
@@ -184,6 +205,10 @@ class Reaction(Term):
     @property
     def degree(self) -> float:  # type: ignore[override]
         return float(len(self.polynomial) - 1)
+
+    @property
+    def homogeneous(self) -> bool:
+        return True
 
     def derivatives(self, dims):
         return frozenset()

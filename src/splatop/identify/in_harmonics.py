@@ -112,7 +112,8 @@ def times_of(trajectories: Trajectories, begin: Sequence[int], length: int) -> n
     if not trajectories.even:
         raise SplatopError(
             f"{trajectories.source}: expected evenly spaced frames between walls to learn an "
-            "equation from, got uneven ones: interpolate to even times"
+            "equation from, got uneven ones: give --resample (resample=True) to interpolate them "
+            "to even times"
         )
     every = trajectories.times
     if every is None:
