@@ -2,7 +2,9 @@
 other formulas."""
 
 import dataclasses
+import importlib
 import json
+from dataclasses import replace
 
 import jax.numpy as jnp
 import numpy as np
@@ -15,7 +17,8 @@ from splatop.derivative import gradient, laplacian, value
 from splatop.domain import Condition, Domain
 from splatop.equation import domain_from_text, parse_boundary
 from splatop.equation.shape_text import parse_shape
-from splatop.points import Points, layout_as_json, layout_from_json
+from splatop.grid import Grid
+from splatop.points import Points, layout_as_json, layout_from_json, points_inside
 from splatop.shapes import (
     Box,
     Difference,
@@ -242,6 +245,23 @@ def test_tones_around_a_small_hole_are_bessels(kind):
     exact = np.sort(exact)[:12]
     # Without functions of the hole 16 anchors leave 5e-4 and 2e-3.
     assert np.abs(wavenumbers(shape, kind, 16) - exact).max() < 1e-5 * exact.max()
+
+
+def test_harmonics_of_one_wavenumber_are_told_apart_alike_everywhere(monkeypatch):
+    """What rounding turns on another machine: pairs on a disk, and signs."""
+    module = importlib.import_module("splatop.spaces.shape_harmonics")
+    domain = Domain(Domain.box((1.0, 1.0), periodic=(False, False)).axes, shape=DISK)
+    places = points_inside(DISK, Grid((9, 9), (1.0, 1.0), (0.0, 0.0), ("ends", "ends"))).places
+    found, own = module.shape_harmonics(domain, places, 20), module.insulated(domain, 20)
+    turned, rng, n = own.combine.copy(), np.random.default_rng(0), 1
+    while n < 30:
+        pair = own.energies[n + 1] - own.energies[n] < 1e-6 * own.energies[n]
+        c, s = np.cos(angle := rng.uniform(0, 6)), np.sin(angle)
+        size = 2 if pair else 1
+        turned[:, n : n + size] @= np.array([[c, -s], [s, c]]) if pair else -np.eye(1)
+        n += size
+    monkeypatch.setattr(module, "insulated", lambda *_: replace(own, combine=turned))
+    assert np.abs(module.shape_harmonics(domain, places, 20) - found).max() < 1e-9
 
 
 def test_motz_problem_has_its_published_coefficients():
