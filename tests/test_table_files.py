@@ -149,3 +149,20 @@ def test_rows_and_columns_that_only_count_are_no_data(tmp_path, index):
         data = open_trajectories(tmp_path / "a.csv", axes="tx", lengths=2.0, dt=0.5)
     assert data.frames == 6
     np.testing.assert_allclose(data.window(0, 0, 6)[:, 0], u, atol=1e-6)
+
+
+def test_trajectories_in_one_table(tmp_path):
+    u, t, x = _wave()
+    rows = [
+        (b, a, c, (1 + b) * u[i, j])
+        for b in (0, 1)
+        for i, a in enumerate(t)
+        for j, c in enumerate(x)
+    ]
+    table = pd.DataFrame(rows, columns=["sim", "t", "x", "u"])
+    table.to_csv(tmp_path / "a.csv", index=False)
+    with open_trajectories(tmp_path / "a.csv") as data:
+        assert (data.trajectories, data.fields) == (2, ("u",))
+    table.rename(columns={"sim": "draw"}).to_csv(tmp_path / "b.csv", index=False)
+    with pytest.raises(SplatopError, match="the column draw tells them apart, call it trajectory"):
+        open_trajectories(tmp_path / "b.csv")

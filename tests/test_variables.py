@@ -236,3 +236,35 @@ def test_dimensions_of_other_names_are_proposed_as_what_they_seem(tmp_path, dims
     xr.Dataset({"u": (dims, array)}).to_netcdf(tmp_path / "a.nc", engine="h5netcdf")
     with pytest.raises(SplatopError, match=rf"give their order \(--axes {axes}\)"):
         open_trajectories(tmp_path / "a.nc")
+
+
+def test_a_vector_beside_scalars_has_its_components_last(tmp_path):
+    x, y, t = np.arange(8) / 8, np.arange(6) / 6, 0.1 * np.arange(5)
+    p = np.stack([np.outer(np.sin(2 * np.pi * (x - s)), np.cos(2 * np.pi * y)) for s in t])
+    path = _save_hdf5(tmp_path / "a.h5", velocity=np.stack([p, 2 * p], -1), p=p, x=x, y=y, t=t)
+    with open_trajectories(path) as data:
+        assert set(data.fields) == {"p", "velocity_x", "velocity_y"}
+    with open_trajectories(path, fields=["velocity"]) as data:
+        np.testing.assert_allclose(data.window(0, 0, 5)[:, 1], 2 * p, atol=1e-6)
+
+
+def test_groups_and_arrays_without_a_name_of_netcdf(tmp_path):
+    u = xr.DataArray(_periodic()[0], {"t": 0.1 * np.arange(9), "x": np.arange(16) / 16}, ("t", "x"))
+    u.to_netcdf(tmp_path / "a.nc", engine="h5netcdf")
+    with open_trajectories(tmp_path / "a.nc") as data:
+        assert data.fields == ("u",)
+    u.to_dataset(name="w").to_netcdf(tmp_path / "b.nc", group="run1", engine="h5netcdf")
+    with open_trajectories(tmp_path / "b.nc") as data:
+        assert data.fields == ("w",)
+    u.to_dataset(name="w").to_netcdf(tmp_path / "b.nc", mode="a", group="run2", engine="h5netcdf")
+    with pytest.raises(SplatopError, match=r"groups run1, run2: take one.*group='run1'"):
+        open_trajectories(tmp_path / "b.nc")
+
+
+def test_nodes_at_both_ends_are_the_ends(tmp_path):
+    """Chebyshev's extreme points, whose last one rounding may put a hair beyond 1."""
+    x = np.cos(np.pi * np.arange(24) / 23)
+    path = _savez(tmp_path / "a.npz", u=np.sin(np.pi * x - 2 * T[:, None]), x=x, t=T)
+    with open_trajectories(path, resample=True, boundary="x: free") as data:
+        assert data.domain is not None
+        assert (data.domain.origin, data.domain.lengths) == ((-1.0,), (2.0,))

@@ -13,6 +13,7 @@ from .trajectories import Constant, Trajectories
 
 # Even points for each uneven one, the first that loses less than `_LITTLE` of a field's spread.
 _FINER = (1, 2, 4)
+_REACH = 0.5 + 1e-6  # of the first and the last gap: how far beyond its cell's middle an end may be
 _LITTLE, _MUCH = 1e-3, 1e-2
 _LOOKED_AT = 8
 _DEGREE = 5
@@ -128,8 +129,9 @@ def _even_points(
     """Centres of even cells between the ends of the axis, enough of them to lose little, and what
     was done, in words."""
     first, last = nodes[1] - nodes[0], nodes[-1] - nodes[-2]
-    low = rounded(nodes[0] - first / 2, first / 2) if begin is None else begin
-    high = rounded(nodes[-1] + last / 2, last / 2) if length is None else low + length
+    # The nodes at the ends may be the ends, which rounding must not put out of reach.
+    low = rounded(nodes[0] - first / 2, _REACH * first) if begin is None else begin
+    high = rounded(nodes[-1] + last / 2, _REACH * last) if length is None else low + length
     frames = _frames(data, axis)
     frames = frames[..., ::-1] if falls else frames
     even, loss = nodes, np.inf

@@ -105,6 +105,20 @@ def attributes_of(
     return told
 
 
+def groups_of(path: Path) -> list[str]:
+    """The groups that hold datasets of a file, if it is HDF5."""
+    if not h5py.is_hdf5(path):
+        return []
+    found: list[str] = []
+    with h5py.File(path, "r") as file:
+        file.visititems(
+            lambda name, item: (
+                found.append(name) if isinstance(item, h5py.Group) and datasets(item) else None
+            )
+        )
+    return found
+
+
 def group(parent: h5py.Group, name: str) -> h5py.Group | None:
     item = parent.get(name)
     return item if isinstance(item, h5py.Group) else None

@@ -25,6 +25,7 @@ from .axes import (
     to_standard,
 )
 from .dimensions import LETTERS, check_straight, ended, proposal
+from .hdf5 import groups_of
 from .stated import Stated
 from .times import frame_times
 from .trajectories import Constant, Trajectories, checked_metadata
@@ -140,7 +141,19 @@ def open_labelled(path: Path) -> xr.Dataset:
     try:
         if path.is_dir():
             return xr.open_zarr(path, chunks=None, decode_times=False, consolidated=False)
-        return xr.open_dataset(path, decode_times=False)
+        data = xr.open_dataset(path, decode_times=False)
+        groups = [] if data.data_vars or path.is_dir() else groups_of(path)
+        if len(groups) == 1:
+            data = xr.open_dataset(path, decode_times=False, group=groups[0])
+        elif groups:
+            raise SplatopError(
+                f"{path.name}: expected variables, got the groups {', '.join(groups[:6])}: take "
+                f"one, in Python xarray.open_dataset(path, group='{groups[0]}').to_netcdf('one.nc')"
+            )
+        unnamed = "__xarray_dataarray_variable__"  # what xarray calls an array without a name
+        return data.rename({unnamed: "u"}) if unnamed in data else data
+    except SplatopError:
+        raise
     except (ValueError, OSError, KeyError) as error:
         if isinstance(error, PermissionError):
             raise

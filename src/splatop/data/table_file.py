@@ -23,7 +23,15 @@ _COMMENTS = ("#", "%")
 # What columns of time and place are called, in lower case and without units. A temperature is
 # often T: that is a time only where nothing else is.
 _CALLED = {
-    "trajectory": ("trajectory",),
+    "trajectory": (
+        "trajectory",
+        "trajectory_id",
+        "traj",
+        "simulation",
+        "sim",
+        "realization",
+        "run",
+    ),
     "t": ("time", "datetime", "timestamp", "date", "valid_time", "t"),
     "x": ("x", "lon", "longitude", "points:0", "points_0", "x-coordinate", "easting"),
     "y": ("y", "lat", "latitude", "points:1", "points_1", "y-coordinate", "northing"),

@@ -60,7 +60,8 @@ def open_table(
     points, first, place = np.unique(places, axis=0, return_index=True, return_inverse=True)
     order = np.argsort(first, kind="stable")  # as the file lists them
     points, place = points[order], np.argsort(order)[place.ravel()]
-    _check_rows(run, frame, place, runs, times, points, source)
+    tells = None if "trajectory" in keys else _teller(columns, chosen, frame, place)
+    _check_rows(run, frame, place, runs, times, points, source, tells)
     array = np.empty((len(runs), len(times), len(chosen), len(points)), np.float32)
     with np.errstate(over="ignore"):  # what is too large becomes infinite, and is told so
         for channel, name in enumerate(chosen):
@@ -160,6 +161,22 @@ _GAPS = (
 )
 
 
+def _teller(
+    columns: Mapping[str, np.ndarray],
+    names: Sequence[str],
+    frame: np.ndarray,
+    place: np.ndarray,
+) -> str | None:
+    """A column of whole numbers that has another one for each row of a time and place."""
+    for name in names:
+        values = columns[name]
+        if (values == np.round(values)).all() and len(np.unique(values)) > 1:
+            rows = np.stack([values, frame, place])
+            if np.unique(rows, axis=1).shape[1] == len(values):
+                return name
+    return None
+
+
 def _check_rows(
     run: np.ndarray,
     frame: np.ndarray,
@@ -168,8 +185,10 @@ def _check_rows(
     times: np.ndarray,
     points: np.ndarray,
     source: str,
+    tells: str | None,
 ) -> None:
-    """One row for each trajectory, time and place."""
+    """One row for each trajectory, time and place; `tells` is a column that would tell several
+    trajectories apart."""
     shape = (len(runs), len(times), len(points))
     number = np.ravel_multi_index((run, frame, place), shape)
     every, count = np.unique(number, return_counts=True)
@@ -187,7 +206,8 @@ def _check_rows(
     where = ", ".join(f"{k} = {v:g}" for k, v in zip(SPATIAL, points[p], strict=False))
     which = f", trajectory {runs[b]:g}" if len(runs) > 1 else ""
     missing = int(np.prod(shape)) - len(every)
-    cure = "keep one of them" if several else f"{_GAPS}; points must stay where they are"
+    apart = f"the column {tells} tells them apart, call it trajectory" if tells else ""
+    cure = (apart or "keep one of them") if several else f"{_GAPS}; points must stay where they are"
     raise SplatopError(
         f"{source}: expected one row for each of the {len(points)} points at each of the "
         f"{len(times)} times{' of each trajectory' if which else ''}, got {what} at "

@@ -207,6 +207,9 @@ def _possible(sides: tuple[int, ...], along: Coordinates) -> list[str]:
             # Two axes, one of them known: the other is what is missing, if nothing else claims it.
             other = {"t": "x", "x": "t"}.get(letters.replace("?", ""), "?")
             letters = letters if other in along.values else letters.replace("?", other)
+        dims = sum(letter in SPATIAL for letter in letters)
+        if letters.count("?") == 1 and letters[-1] == "?" and "t" in letters and dims == sides[-1]:
+            letters = letters[:-1] + "c"  # the components of a vector
         if "t" not in along.values and any(shape == sides for shape, _ in along.meshes.values()):
             letters = letters.replace("?", "t", 1)  # meshes of space at all times
         spatial = [letter for letter in letters if letter in SPATIAL]
