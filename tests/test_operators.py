@@ -10,6 +10,7 @@ import jax.numpy as jnp
 import numpy as np
 import pdequinox as pdeqx
 import pytest
+from jax.sharding import AxisType, NamedSharding, PartitionSpec
 
 from splatop.errors import SplatopError
 from splatop.operators import (
@@ -297,6 +298,16 @@ def test_batch_of_batches_and_batch_of_networks():
     pair = jax.jit(jax.vmap(lambda n: n(u[0, 0])))(networks)
     np.testing.assert_allclose(pair[0], nested[0, 0], rtol=1e-5, atol=1e-7)
     assert relative(pair[1], pair[0]) > 0.1
+
+
+def test_linear_maps_keep_the_sharding_of_types():
+    """With explicit axes shardings are a part of types; one device has them as well."""
+    mesh = jax.make_mesh((1,), ("batch",), axis_types=(AxisType.Explicit,))
+    network = FNO(2, 1, modes=2, hidden=2, blocks=1, key=KEY, zero_projection=False)
+    u = jax.device_put(jnp.ones((4, 1, 8, 8)), NamedSharding(mesh, PartitionSpec("batch")))
+    network = jax.device_put(network, NamedSharding(mesh, PartitionSpec()))
+    out = jax.eval_shape(jax.vmap(network), u)
+    assert out.sharding.spec[0] == "batch"
 
 
 SHARDED = """

@@ -51,15 +51,15 @@ def _evaluate(*operands, linear: LinearMap, known: int, batches: tuple[_Batch, .
 
 
 def _abstract(*operands, **params):
-    shapes = [jax.ShapeDtypeStruct(one.shape, one.dtype) for one in operands]
+    shapes = [_shape(one) for one in operands]
     found = jax.eval_shape(lambda *own: _evaluate(*own, **params), *shapes)
-    return [ShapedArray(one.shape, one.dtype) for one in found]
+    return [ShapedArray(one.shape, one.dtype, sharding=one.sharding) for one in found]
 
 
 def _transpose(cotangents, *operands, linear: LinearMap, known: int, batches: tuple[_Batch, ...]):
     held = operands[:known]
     outputs = _abstract(
-        *(one.aval if ad.is_undefined_primal(one) else _shape(one) for one in operands),
+        *(one.aval if ad.is_undefined_primal(one) else jax.typeof(one) for one in operands),
         linear=linear,
         known=known,
         batches=batches,
@@ -89,8 +89,10 @@ def _batched_transpose(function: Callable, batch: _Batch, known: int) -> Callabl
     return transposed
 
 
-def _shape(array: Any) -> jax.ShapeDtypeStruct:
-    return jax.ShapeDtypeStruct(jnp.shape(array), jnp.result_type(array))
+def _shape(aval: Any) -> jax.ShapeDtypeStruct:
+    """With the sharding, where that is a part of types."""
+    sharding = getattr(aval, "sharding", None)
+    return jax.ShapeDtypeStruct(aval.shape, aval.dtype, sharding=sharding)
 
 
 def _jvp(primals, tangents, *, linear: LinearMap, known: int, batches: tuple[_Batch, ...]):
