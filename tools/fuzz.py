@@ -94,6 +94,30 @@ def netcdf(path: Path, engine: str) -> None:
     ).to_netcdf(path, engine=engine)
 
 
+def pypde(path: Path) -> None:
+    import h5py
+    import numpy as np
+
+    grid = {"bounds": [[0, 1], [0, 1]], "shape": [12, 12], "periodic": [True, True]}
+    about = {
+        "class": json.dumps("ScalarField"),
+        "grid": json.dumps({**grid, "class": "CartesianGrid"}),
+        "label": json.dumps("u"),
+    }
+    with h5py.File(path, "w") as file:
+        file["data"], file["times"] = frames()[0, :, 0], np.arange(4) * 0.1
+        file.attrs["field_attributes"] = json.dumps(about)
+
+
+def matlab(path: Path) -> None:
+    import numpy as np
+    import scipy.io
+
+    axes = {"x": np.arange(12) / 12, "t": np.arange(4) * 0.1}
+    with path.open("wb") as file:
+        scipy.io.savemat(file, {"u": frames()[0, :, 0, :, 0], **axes, "nu": 0.1})
+
+
 def npy(path: Path) -> None:
     import numpy as np
 
@@ -634,6 +658,8 @@ TARGETS: dict[str, tuple[str, Case]] = {
     "structure": ("HDF5, datasets and attributes", hdf5_structure),
     "netcdf4": ("NetCDF 4, bytes", reader(lambda path: netcdf(path, "h5netcdf"))),
     "netcdf3": ("NetCDF 3, bytes", reader(lambda path: netcdf(path, "scipy"))),
+    "pypde": ("py-pde's HDF5, bytes", reader(pypde)),
+    "matlab": ("MATLAB's .mat, bytes", reader(matlab)),
     "npy": (".npy, bytes", reader(npy)),
     "npz": (".npz, bytes", reader(npz)),
     "table": ("tables (.csv), bytes", at_places(csv_table, ".csv")),
