@@ -4,9 +4,9 @@ import numpy as np
 import pytest
 
 from splatop import Observations, SplatopError
+from splatop.assimilate.check import check
 from splatop.assimilate.missing_codes import without_codes
-from splatop.assimilate.observations import checked
-from splatop.domain import Domain
+from splatop.assimilate.observations import stuck
 
 
 @pytest.mark.parametrize("code", [-999.0, -9999.0, 99.99, -999999.0, 9.96921e36, -32768.0])
@@ -42,7 +42,12 @@ def test_a_sensor_that_is_stuck_is_named():
     x, t = np.tile([0.1, 0.4, 0.7], 12), np.repeat(np.arange(12.0), 3)
     u = np.where(x == 0.4, 47.3, rng.normal(size=36))
     obs = Observations(t, x, "u", u, sensors=np.char.mod("at %g", x))
-    _, said = checked(obs, ("u",), Domain.box((1.0,)))
+    said = stuck(obs)
     assert len(said) == 1
     assert "at 0.4" in said[0]
-    assert not checked(obs.take(x != 0.4), ("u",), Domain.box((1.0,)))[1]
+    assert not stuck(obs.take(x != 0.4))
+    # A wall also has one value: that alone is no reason to distrust what explains the reports.
+    given = {"ratio": 1.0, "prior_share": 1.0, "converged": True, "estimated": {}}
+    assert check(obs, u + 0.1 * rng.normal(size=36), np.full(36, 0.1), **given).trusted
+    given["ratio"] = 3.0
+    assert any("at 0.4" in text for text in check(obs, u, np.full(36, 0.1), **given).warnings)

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from .observations import Observations
+from .observations import Observations, stuck
 from .prior import scatter_in_time
 
 # Twice the cost over the observations, from which on something is wrong.
@@ -98,6 +98,7 @@ def check(
             "measuring as it should be: check the units of the values, or the prior"
         )
     warnings += _odd_sensors(observations, residuals) + _odd_reports(observations, residuals)
+    warnings += stuck(observations) if warnings else []
     if not converged:
         warnings.append("the minimiser stopped before it converged: allow more steps")
     rms = float(np.sqrt(np.mean(residuals**2)))

@@ -182,12 +182,12 @@ def checked(
             f"as the equation has axes, got {observations.dims}"
         )
     _check_inside(observations, domain)
-    held, warnings = _without_duplicates(observations)
-    return held, [*warnings, *_stuck(held)]
+    return _without_duplicates(observations)
 
 
-def _stuck(observations: Observations) -> list[str]:
-    """Sensors that report one value all the time while most others vary."""
+def stuck(observations: Observations) -> list[str]:
+    """Sensors that report one value all the time while most others vary: what may be wrong where
+    reports are not explained, or a boundary where they are."""
     assert observations.sensors is not None
     found = []
     for name in np.unique(observations.fields):
@@ -201,7 +201,7 @@ def _stuck(observations: Observations) -> list[str]:
             which = ", ".join(who[same][:3])
             found.append(
                 f"{int(same.sum())} sensors of {name} report one value all the time ({which}): "
-                "stuck, or a boundary; leave them out if they are stuck"
+                "leave them out if they are stuck"
             )
     return found
 
