@@ -4,10 +4,12 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+import h5py
 import numpy as np
 
 from ..errors import SplatopError
 from .axes import uneven_gaps
+from .hdf5 import attributes_of
 from .stored import Stored
 
 # Names of coordinates, without regard to case: x, xx, xs, x_star, x_points, x-coordinate, ...
@@ -86,6 +88,33 @@ def coordinates_among(arrays: Mapping[str, Any], fields: Sequence[str]) -> Coord
             rows[letter], found[letter] = values, (values[0],)
             names.add(name)
     return Coordinates(found, frozenset(names), meshes, rows)
+
+
+def told_by_attributes(found: Mapping[str, h5py.Dataset]) -> dict[str, np.ndarray]:
+    """Coordinates (`x`, `t`) and steps (`dx`, `dt`) that attributes of fields hold, or those of
+    their groups or the file; several of one letter, for fields on several grids, are all kept."""
+    if any(letter_of(name) for name in found):
+        return {}
+    coordinates: dict[str, list[np.ndarray]] = {}
+    steps: dict[str, set[float]] = {}
+    arrays = (item for item in found.values() if item.ndim > 1)
+    for held in attributes_of(arrays, lambda name: letter_of(name) or name in STEPS):
+        for name, value in held.items():
+            letter = letter_of(name)
+            if letter is not None and value.ndim == 1 and value.size > 1:
+                known = coordinates.setdefault(letter, [])
+                if not any(np.array_equal(value, one) for one in known):
+                    known.append(value)
+            elif name in STEPS and value.size == 1 and name not in found:
+                steps.setdefault(name, set()).add(float(value.reshape(())))
+    told = {
+        name: value
+        for letter, known in coordinates.items()
+        for name, value in zip(
+            (letter, *(f"{letter}_{end}" for end in _ENDINGS)), known, strict=False
+        )
+    }
+    return told | {name: np.array(one.pop()) for name, one in steps.items() if len(one) == 1}
 
 
 def letter_of(name: str) -> str | None:

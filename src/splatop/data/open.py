@@ -29,7 +29,7 @@ from .names import Renamed, names_asked
 from .pdebench import FlatTrajectories, GroupedTrajectories, is_flat, is_grouped
 from .probes import BEGIN as PROBES
 from .rates import WithRates, rates_asked
-from .scales import Named, named_axes, told_by_attributes
+from .scales import Named, named_axes
 from .scattered import from_arrays, from_dataset
 from .table_file import is_crossed, is_table
 from .tables import open_matrix, open_table
@@ -265,7 +265,7 @@ def _npz(path: Path, axes: str | None, asked: dict[str, Any]) -> Trajectories:
 
 def _named_of_many(file: h5py.File, axes: str | None, fields: Sequence[str] | None) -> bool:
     """Whether fields and axes were given, and neither datasets nor attributes are coordinates."""
-    from .named_coordinates import letter_of  # with xarray, as above
+    from .named_coordinates import letter_of, told_by_attributes  # with xarray, as above
 
     if axes is None or fields is None or not all(name in datasets(file) for name in fields):
         return False
@@ -276,7 +276,8 @@ def _named_of_many(file: h5py.File, axes: str | None, fields: Sequence[str] | No
 def _named_datasets(
     file: h5py.File, path: Path, axes: str | None, asked: dict[str, Any]
 ) -> Trajectories:
-    from .stored import COMPLEX, Stored  # with xarray, as above
+    from .named_coordinates import told_by_attributes  # with xarray, as above
+    from .stored import COMPLEX, Stored
     from .variables import Variables, open_variables
 
     found = {

@@ -1,5 +1,4 @@
-"""Axes that plain HDF5 names itself: labels and dimension scales, as Dedalus writes them; and
-coordinates and steps in attributes."""
+"""Axes that plain HDF5 names itself: labels and dimension scales, as Dedalus writes them."""
 
 from collections.abc import Mapping
 from typing import NamedTuple
@@ -8,8 +7,6 @@ import h5py
 import numpy as np
 
 from .axes import SPATIAL
-from .hdf5 import attributes_of
-from .named_coordinates import STEPS, letter_of
 
 # Names under which `variables` takes several coordinates of one letter.
 _NAMES = ("", "_points", "_grid", "_values", "_span")
@@ -63,31 +60,6 @@ def named_axes(found: Mapping[str, h5py.Dataset]) -> Named:
         return Named({}, {})
     words = ", ".join(f"{old} of the file is {new}" for old, new in changed.items())
     return Named({**arrays, **fields}, letters, words)
-
-
-def told_by_attributes(found: Mapping[str, h5py.Dataset]) -> dict[str, np.ndarray]:
-    """Coordinates (`x`, `t`) and steps (`dx`, `dt`) that attributes of fields hold, or those of
-    their groups or the file; several of one letter, for fields on several grids, are all kept."""
-    if any(letter_of(name) for name in found):
-        return {}
-    coordinates: dict[str, list[np.ndarray]] = {}
-    steps: dict[str, set[float]] = {}
-    arrays = (item for item in found.values() if item.ndim > 1)
-    for held in attributes_of(arrays, lambda name: letter_of(name) or name in STEPS):
-        for name, value in held.items():
-            letter = letter_of(name)
-            if letter is not None and value.ndim == 1 and value.size > 1:
-                known = coordinates.setdefault(letter, [])
-                if not any(np.array_equal(value, one) for one in known):
-                    known.append(value)
-            elif name in STEPS and value.size == 1 and name not in found:
-                steps.setdefault(name, set()).add(float(value.reshape(())))
-    told = {
-        f"{letter}{end}": value
-        for letter, known in coordinates.items()
-        for end, value in zip(_NAMES, known, strict=False)
-    }
-    return told | {name: np.array(one.pop()) for name, one in steps.items() if len(one) == 1}
 
 
 def _scale(item: h5py.Dataset, axis: int) -> h5py.Dataset | None:
