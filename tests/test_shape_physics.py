@@ -177,3 +177,14 @@ def test_what_is_affine(rate, affine):
 
     equation = splatop.parse_equation(f"dt(u) = {rate}", dims=2, fields=("u",))
     assert is_affine(equation, 2) == affine
+
+
+@pytest.mark.parametrize(("count", "why"), [(900, "more were not tried"), (250, "points hold no")])
+def test_the_number_of_gaussians_says_why_it_is_no_larger(monkeypatch, count, why):
+    from splatop.walls import choose_on_shape, shape_resolution
+
+    monkeypatch.setattr(shape_resolution, "CANDIDATES", (6, 8, 14)[: 2 if count == 900 else 3])
+    at = points(count)
+    given = {"domain": domain_of(Condition("value")), "at": at, "tail": 1e-9}
+    sizes = choose_on_shape(HEAT, {"D": RATE}, cold(at.places, 0.0)[None, None], **given)
+    assert why in sizes[0].reason

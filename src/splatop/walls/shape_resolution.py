@@ -13,7 +13,7 @@ from .galerkin import Galerkin
 from .resolution import LEVEL, SpaceSize, least_size, wall_space
 
 # Anchors along the longer side of the box around the shape.
-_CANDIDATES = (8, 10, 12, 14, 16, 18, 20, 24, 28, 32, 36, 40, 48, 56, 64, 80)
+CANDIDATES = (8, 10, 12, 14, 16, 18, 20, 24, 28, 32, 36, 40, 48, 56, 64, 80)
 # Functions for each point, at most: beyond, a fit amplifies noise between the points.
 _MOST = 0.4
 # Functions for each anchor squared that fits in the shape, before they are counted.
@@ -44,16 +44,19 @@ def choose_on_shape(
     size = max(float(np.sqrt(np.mean(np.square(frames)))), 1e-300)
     left: dict[int, float] = {}
     anchors: dict[int, tuple[int, ...]] = {}
-    for candidate in _CANDIDATES:
+    full = False  # whether the points hold no more
+    for candidate in CANDIDATES:
         here = shape_anchors(domain, candidate)
         if here in anchors.values():
             continue
         spacing = max(n / (a - 1) for n, a in zip(domain.lengths, here, strict=True))
-        if _EXPECTED * domain.shape.area / spacing**2 > _MOST * len(at.places):
+        full = _EXPECTED * domain.shape.area / spacing**2 > _MOST * len(at.places)
+        if full:
             break
         space = wall_space(equation, domain, here)
         assert isinstance(space, ShapeSpace)
-        if space.shape[0] > _MOST * len(at.places):
+        full = space.shape[0] > _MOST * len(at.places)
+        if full:
             break
         anchors[candidate] = here
         left[candidate] = _left(Galerkin(equation, space), coefficients, frames, at) / size
@@ -61,7 +64,7 @@ def choose_on_shape(
             break
     if not left:
         raise SplatopError(
-            f"expected more points for the shape, got {len(at.places)}: {_CANDIDATES[0]} anchors "
+            f"expected more points for the shape, got {len(at.places)}: {CANDIDATES[0]} anchors "
             f"across it have more than {_MOST:.0%} as many functions; give more points"
         )
     chosen, noise = least_size(left, tail, level)
@@ -73,9 +76,8 @@ def choose_on_shape(
     elif noise:
         why = f"leave {left[chosen]:.1e} of the data's amplitude, which more of them do not explain"
     else:
-        why = (
-            f"leave {left[chosen]:.1e} of the data's amplitude (wanted {tail:.0e}); "
-            f"{len(at.places)} points hold no more"
+        why = f"leave {left[chosen]:.1e} of the data's amplitude (wanted {tail:.0e}); " + (
+            f"{len(at.places)} points hold no more" if full else "more were not tried"
         )
     return [SpaceSize(n, left[chosen], noise, f"anchors: {what} {why}") for n in found]
 
