@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 
 import splatop
+import unknown_problems
 from splatop.data import ArrayTrajectories
 from splatop.discover import discover
 from splatop.discover.bells import bells
@@ -294,6 +295,29 @@ def test_noise_that_is_known_is_taken_out_of_the_normal_equations():
     assert c == pytest.approx(true)
     assert abs(left) < 1e-9
     assert task.left((0, 1, 2), true) == pytest.approx(0.0, abs=1e-9)
+
+
+def test_what_the_equation_says_wrongly_is_put_right_and_said():
+    found = found_in(waves(), "dt(u) = 0.05*d2x(u) + ?")
+    assert coefficients(found)["d2x(u)"] == pytest.approx(0.02 - 0.05, rel=1e-3)
+    assert any("d2x(u) is among the known terms" in warning for warning in found.warnings)
+
+
+def test_data_that_stay_the_same_tell_of_no_equation():
+    frames = np.repeat(waves()[:1], 40, axis=0)
+    found = found_in(add_noise(frames, 0.01, 0))
+    assert not found.trusted
+    assert "changes by no more than noise" in found.warnings[0]
+
+
+def test_coefficients_are_those_that_their_own_errors_call_for():
+    """Fronts at rest: the rounding of what stays the same is no noise in time, and shells that hold
+    next to nothing must not weigh more than what is left in them allows for."""
+    frames = unknown_problems.draw("allen_cahn2d", 1)
+    found = found_in(frames, terms="u, u^2, u^3, d2x(u), d2y(u)", dt=0.02, lengths=(1.0, 1.0))
+    true = {"u": 1.0, "u^3": -1.0, "lap(u)": 1e-3}
+    assert coefficients(found) == pytest.approx(true, rel=2e-5)
+    assert all(term.low <= true[term.text] <= term.high for term in found.terms)
 
 
 def test_intervals_allow_for_errors_that_shells_have_in_common():

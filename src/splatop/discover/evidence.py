@@ -9,7 +9,7 @@ from .candidates import Basis, Candidate, independent
 from .detect import LeftOut, left_out, sizes
 from .question import FieldGroup, Question
 from .rivals import LISTED, alternatives, identities
-from .select import Selection, reselect, select, uncertain
+from .select import Selection, fitting, reselect, select, uncertain
 from .symmetry import Setting, isotropic
 from .task import DEVIATIONS, Task
 
@@ -124,9 +124,10 @@ def _apart(
     others = [pair for place, pair in enumerate(weighed) if place != width]
     if not others or not len(c) or not weighed[width][0].clean:
         return np.zeros(len(c))
-    found = [
-        task.mapped(matrix).normal(weights).solve(range(len(c)))[0] for task, weights in others
-    ]
+    every, found = tuple(range(len(c))), []
+    for task, weights in others:
+        own = task.mapped(matrix)
+        found.append(own.normal(fitting(own, every, weights)).solve(every)[0])
     return np.median(np.abs(np.array(found) - c), axis=0) ** 2
 
 
@@ -177,9 +178,10 @@ def _evidence(
     """`matrix` `(terms, candidates)` are the terms as sums of the group's candidates."""
     own = task.mapped(matrix, group.forced)
     every = tuple(range(len(candidates)))
-    normal = own.normal(chosen.weights)
+    weights = fitting(own, every, chosen.weights)
+    normal = own.normal(weights)
     c, left = normal.solve(every)
-    covariance = own.covariance(every, c, chosen.weights) if every else np.zeros((0, 0))
+    covariance = own.covariance(every, c, weights) if every else np.zeros((0, 0))
     whole = task.whole
 
     unsure = uncertain(own.error(every, c), own.rows.sum(axis=0))
@@ -189,7 +191,7 @@ def _evidence(
         if not every:  # the known terms alone
             return float(np.sqrt(max(float(np.sum(own.left((), c))) - unsure, 0.0) / own.change))
         some = own.narrowed(which) if which else own
-        values = some.normal(chosen.weights).solve(range(len(which)))[0] if which else np.zeros(0)
+        values = some.normal(weights).solve(range(len(which)))[0] if which else np.zeros(0)
         left = np.sum(some.left(tuple(range(len(which))), values))
         return float(np.sqrt(max(left - unsure, 0.0) / whole))
 
@@ -205,7 +207,7 @@ def _evidence(
         share(list(every)),
         without,
         _support(task, chosen, matrix, group),
-        _drift(own, c, chosen.weights),
+        _drift(own, c, weights),
         agreement,
         tuple(dict.fromkeys(others))[:LISTED],
         unexplained,

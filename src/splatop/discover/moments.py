@@ -195,7 +195,8 @@ def _accumulate(frames, basis, fields, known, coefficients, progress):
                     sums.gram[group] += _grams(own[chosen], own[chosen], edges)
                     sums.rows[group] += (chosen.stop - chosen.start) * freedom / overlap
                     if shake is not None:
-                        sums.shake(every * _grams(shake[chosen], shake[chosen], edges), group)
+                        share = every * _grams(shake[chosen], shake[chosen], edges)
+                        sums.shake(share, group, measured=not quiet)
             if cut is not None:
                 change = _tested(cut, a, b / frames.dt, channels)
                 sums.hidden += _grams(change, change, edges) * (pieces / len(some))
@@ -260,11 +261,13 @@ class _Sums:
         touching = 1 + _TOUCHING * count / (apart * pieces)
         return cls(groups, gram, noise, hidden, lean, rows, touching)
 
-    def shake(self, share: np.ndarray, group: int) -> None:
+    def shake(self, share: np.ndarray, group: int, *, measured: bool) -> None:
         """Takes the share of noise `(K, q, q)` out of a block: out of each its own, for noise in
-        products is as large as what it is multiplied by."""
+        products is as large as what it is multiplied by. Rounding, whose size was not `measured`,
+        is an error of its shells alone: what stays the same is rounded the same in all frames."""
         self.noise += share
-        self.gram[group] -= share
+        if measured:
+            self.gram[group] -= share
 
     def moments(
         self, half: int, fast: np.ndarray, *, told: np.ndarray, inner: np.ndarray, beyond: float

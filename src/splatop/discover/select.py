@@ -84,6 +84,13 @@ def _error(
     return error, left
 
 
+def fitting(task: Task, chosen: tuple[int, ...], weights: np.ndarray) -> np.ndarray:
+    """Weights of the shells that follow from what these candidates leave, beginning with some."""
+    error, left = _error(task, chosen, weights)
+    rows = task.rows.sum(axis=0)
+    return np.where(rows > 0, rows / (error + np.maximum(left, 0.0)), 0.0)
+
+
 def _settled(
     task: Task, error: np.ndarray | None, seen: set[tuple[int, ...]] | None = None
 ) -> Selection:

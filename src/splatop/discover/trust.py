@@ -4,11 +4,14 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from ..equation.expansion import expand
+from ..equation.expression import Coefficient, Expression, Monomial
 from ..identify.diagnose import UNRESOLVED, unresolved_text
 from ..identify.inverse import NOISY
+from .candidates import plain_expression
 from .evidence import NEGLIGIBLE, Choice
 from .gather import Gathered
-from .question import Question
+from .question import FieldGroup, Question
 from .refine import Refined
 from .rivals import ADEQUATE
 from .search import LARGEST
@@ -44,8 +47,16 @@ def judge(
     """Doubts first: each of them makes the equation untrusted. `seconds` is what following it in
     time would have taken, if that was more than the budget."""
     doubts: list[str] = []
+    notes: list[str] = []
     for group, choice in zip(question.groups, choices, strict=True):
-        doubts += _about(", ".join(group.fields), choice, held.spectrum.relative_noise)
+        names, told = ", ".join(group.fields), _told(question, group)
+        doubts += _about(names, choice, held.spectrum.relative_noise, known=bool(told))
+        notes += [
+            f"{candidate} is among the known terms of {names} as well: what the equation says of "
+            "it is off by the coefficient found here"
+            for candidate in choice.candidates[len(choice.names) :]
+            if any(told & _products(side, field) for field, side in candidate.sides)
+        ]
     alternatives = tuple(
         " + ".join(f"c*{candidate}" for candidate in other)
         for choice in choices
@@ -59,7 +70,6 @@ def judge(
         )
     if held.spectrum.unresolved and max(choice.left for choice in choices) > UNRESOLVED:
         doubts.append(unresolved_text(held.spectrum.unresolved))
-    notes: list[str] = []
     use = False
     if refined is None:
         more = "" if seconds is None else f", which needs a budget of about {seconds:.0f} s"
@@ -76,14 +86,41 @@ def judge(
     return Trust(not doubts, warnings, alternatives, bool(use))
 
 
-def _about(fields: str, choice: Choice, noise: float) -> list[str]:
+Products = set[tuple[str, Monomial]]
+
+
+def _told(question: Question, group: FieldGroup) -> Products:
+    """The products of known terms in the equations of a group's fields."""
+    found: Products = set()
+    terms = () if question.known is None else question.known.terms
+    for term in terms:
+        sides = expand(term, question.fields, question.setting.dims)
+        for field, side in zip(question.fields, sides or (), strict=False):
+            if field in group.fields:
+                found |= _products(side, field)
+    return found
+
+
+def _products(side: Expression, field: str) -> Products:
+    """Without the names of coefficients in them."""
+    return {
+        (field, tuple(factor for factor in monomial if not isinstance(factor[0], Coefficient)))
+        for monomial, _ in plain_expression(side).monomials
+    }
+
+
+def _about(fields: str, choice: Choice, noise: float, *, known: bool) -> list[str]:
     # Clean data of which the terms leave nothing need each that makes a part of the change, however
     # few of the selections hold the times at which it does.
     exact = noise < NOISY and choice.left <= NEGLIGIBLE
     found = []
     if not choice.candidates:
-        nothing_missing = choice.left <= max(noise, NEGLIGIBLE)
-        return [] if nothing_missing else [f"no candidate explains the change of {fields}"]
+        if choice.left > max(noise, NEGLIGIBLE):
+            return [f"no candidate explains the change of {fields}"]
+        # What known terms explain all of is known. What does not change tells nothing of terms
+        # that hold each other.
+        still = f"{fields} changes by no more than noise: which terms keep it as it is, if any do, "
+        return [] if known else [still + "cannot be told from data that stay the same"]
     if choice.left > ADEQUATE:
         found.append(
             f"the terms found leave {100 * choice.left:.2g} % of the change of {fields} "
