@@ -127,11 +127,17 @@ class Task:
     def error(self, chosen: tuple[int, ...], c: np.ndarray) -> np.ndarray:
         """Energy of known errors in each shell at these coefficients: noise, modes beyond the band,
         and the weak form's own."""
-        rest = self._rest(chosen, c)
-        acting = np.concatenate([c, [1.0]]) ** 2
-        own = np.diagonal(self.total + self.noise, axis1=1, axis2=2)[:, [*chosen, -1]] @ acting
-        known = np.maximum(_energy(self.noise, rest), 0.0) + _energy(self.hidden, rest)
-        return known + (FLOOR**2 + self.fast) * own + 1e-300
+        known, beyond = self._errors(self._rest(chosen, c))
+        return known + beyond
+
+    def _errors(self, rest: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        """Energy in each shell of noise and the weak form's own error; and of modes beyond the
+        band, which is no more than what is left, as far as that is known."""
+        own = np.diagonal(self.total + self.noise, axis1=1, axis2=2) @ rest**2
+        known = np.maximum(_energy(self.noise, rest), 0.0) + (FLOOR**2 + self.fast) * own + 1e-300
+        unsure = DEVIATIONS * np.sqrt(2 / np.maximum(self.rows.sum(axis=0), 1.0)) * known
+        left = np.maximum(_energy(self.total, rest), 0.0) + unsure
+        return known, np.minimum(_energy(self.hidden, rest), left)
 
     def left(self, chosen: tuple[int, ...], c: np.ndarray) -> np.ndarray:
         """Energy in each shell that these leave, with the share of noise taken out."""
@@ -191,8 +197,11 @@ class Task:
         count = len(clusters)
         if several:
             found = found * self.touching * (student.ppf(0.975, count - 1) / WIDTH) ** 2
-        lean = np.tensordot(weights, self.lean, 1)
-        aside = scale * (half @ half @ (scale * (lean[[*at, -1]][:, [*at, -1]] @ rest)[:-1]))
+        rest = self._rest(chosen, c)
+        expected = np.maximum(_energy(self.hidden, rest), 1e-300)
+        seen = np.sqrt(self._errors(rest)[1] / expected)
+        lean = np.tensordot(weights * seen, self.lean @ rest, 1)[at]
+        aside = scale * (half @ half @ (scale * lean))
         return found + np.outer(aside, aside)
 
 
