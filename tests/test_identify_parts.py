@@ -17,11 +17,13 @@ from splatop.identify.frame_pieces import cut
 from splatop.identify.frame_pieces import spread as spread_pieces
 from splatop.identify.inverse import pose
 from splatop.identify.noise import measure, project
+from splatop.identify.prediction import trajectories_of
 from splatop.identify.propagate import Steps, named, steps_for
 from splatop.identify.reduced import reduce
 from splatop.identify.regression import central_difference
 from splatop.identify.restraint import first_restraint, next_restraint, smoothed
 from splatop.identify.tangent import _jacobian, single, tangent
+from splatop.identify.trajectory import fit as fit_trajectory
 from splatop.identify.uncertainty import contradictions, levenberg_marquardt, solve, spread
 from splatop.identify.weak import time_tests
 from splatop.jets import SpectralJets, SplatJets
@@ -385,6 +387,70 @@ def test_noisy_frames_are_searched_over_few_of_them_first(monkeypatch):
     assert lengths.count(32) <= 4
 
 
+@pytest.mark.filterwarnings("error")
+def test_modes_that_are_held_to_nothing_and_gone_at_once_tell_nothing():
+    """The demo printed a warning of NumPy's for them."""
+    equation = parse_equation("dt(u) = -c*u*dx(u) - b*d3x(u)", dims=1)
+    problem = pose(equation, lattice_jets((20,), Grid((128,), (60.0,))), noisy_solitons(), 0.1)
+    reduced = reduce(problem)
+    restraint = first_restraint(problem, reduced)
+    seen = np.full(restraint.shape, 32.0)
+    restraint[..., -1], seen[..., -1] = 1e150, 1e-20
+    reduced = replace(reduced, restraint=restraint)
+    assert np.isfinite(next_restraint(problem, reduced, reduced.states[:, 0], seen)).all()
+
+
+def fast_solitons(frames: int = 20) -> np.ndarray:
+    """A KdV soliton of speed 4 on 128 points of a box of 40."""
+    x, t = -20 + 40 * np.arange(128) / 128, 0.1 * np.arange(frames)[:, None]
+    return 2 / np.cosh(x + 6 - 4 * t)[:, None] ** 2
+
+
+def test_substeps_are_those_that_the_found_values_need():
+    """Where a search begins things may move so slowly that one substep is enough."""
+    equation = parse_equation("dt(u) = -c*u*dx(u) - b*d3x(u)", dims=1)
+    jets = lattice_jets((60,), Grid((128,), (40.0,)))
+    starts = {"c": 0.6, "b": 0.1}
+    found = identify(equation, jets, fast_solitons(6), 0.1, unknown=starts, method="flow")
+    assert found.estimates["c"] == pytest.approx(6.0, rel=1e-4)
+    assert found.estimates["b"] == pytest.approx(1.0, rel=1e-4)
+
+
+@pytest.mark.slow
+def test_substeps_are_enough_for_all_frames_together():
+    """What a frame is off in few substeps adds up over many, and noise does not."""
+    equation = parse_equation("dt(u) = -c*u*dx(u) - b*d3x(u)", dims=1)
+    with jax.enable_x64(True):
+        frames = add_noise(fast_solitons(), 0.01, 0)
+        problem = pose(equation, lattice_jets((30,), Grid((128,), (40.0,))), frames, 0.1)
+        reduced = reduce(problem, margin=1.5)
+        few, many = (
+            fit_trajectory(problem, reduced, np.array([6.0, 1.0]), pace)
+            for pace in (lambda x: Steps(("c", "b"), 0.1, 4), lambda x: Steps(("c", "b"), 0.1, 64))
+        )
+    assert few.settled
+    # A fifth of a standard error each for time and for where the two searches end, and a tenth for
+    # each tangent.
+    assert np.all(np.abs(few.x - many.x) < 0.8 * many.spread.errors)
+
+
+def test_a_tangent_in_few_substeps_leaves_what_one_in_all_of_them_does():
+    equation = parse_equation("dt(u) = -c*u*dx(u) - b*d3x(u)", dims=1)
+    with jax.enable_x64(True):
+        problem = pose(equation, lattice_jets((8,), Grid((128,), (60.0,))), noisy_solitons(6), 0.1)
+        reduced = reduce(problem)
+        reduced = replace(reduced, restraint=first_restraint(problem, reduced))
+        point = np.array([6.0, 1.0]), reduced.states[:, 0]
+        few, all_ = (
+            tangent(problem, reduced, *point, Steps(("c", "b"), 0.1, 16, rough=rough))
+            for rough in (1, 16)
+        )
+    assert few.rough < all_.rough == 16
+    # A tenth each for the columns and for what is eliminated.
+    off = np.linalg.norm(few.columns - all_.columns)
+    assert off < 0.2 * np.linalg.norm(all_.columns)
+
+
 def test_single_precision_is_enough_for_a_tangent():
     equation = parse_equation("dt(u) = -c*u*dx(u) - b*d3x(u)", dims=1)
     with jax.enable_x64(True):
@@ -394,8 +460,10 @@ def test_single_precision_is_enough_for_a_tangent():
         restraint[..., -1] = 1e150  # held to nothing
         reduced = replace(reduced, restraint=restraint)
         steps = Steps(("c", "b"), 0.1, jnp.asarray(4), jnp.asarray(6))
-        point = jnp.asarray([6.0, 1.0]), jnp.asarray(reduced.states[:, 0])
-        how = {}, (steps, jnp.asarray(reduced.basis()))
+        x, states = np.array([6.0, 1.0]), reduced.states[:, 0]
+        clean = trajectories_of(problem, reduced, x, states, steps)
+        point = jnp.asarray(x), jnp.asarray(states)
+        how = {}, (steps, jnp.asarray(reduced.basis()), jnp.asarray(clean))
         exact = _jacobian(equation, reduced, *point, *how)
         quick = _jacobian(equation, single(reduced), *point, *how)
     for one, other in zip(map(np.asarray, exact), map(np.asarray, quick), strict=True):

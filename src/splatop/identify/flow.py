@@ -14,7 +14,7 @@ from ..equation import Equation
 from ..stepper import Coefficients
 from .followed import Followed
 from .inverse import InverseProblem
-from .propagate import Steps, named
+from .propagate import Pace, Steps, finer_of, named, paced
 from .uncertainty import (
     CONTRADICTED,
     Fit,
@@ -28,7 +28,7 @@ from .uncertainty import (
 _MOST = 0.67
 
 
-def match(problem: InverseProblem, reduced: Followed, start: np.ndarray, steps: Steps) -> Fit:
+def match(problem: InverseProblem, reduced: Followed, start: np.ndarray, pace: Pace) -> Fit:
     """The coefficients for which `u_{n+1} = Φ(u_n)` comes closest over all frames."""
 
     def linearise(x: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
@@ -37,7 +37,12 @@ def match(problem: InverseProblem, reduced: Followed, start: np.ndarray, steps: 
         )
         return np.asarray(residual).ravel(), np.asarray(columns).reshape(len(x), -1)
 
+    steps = paced(pace, start)
     x, residual, columns = levenberg_marquardt(linearise, start)
+    # What is found may move faster than what the search began with.
+    while (finer := finer_of(steps, paced(pace, x))) != steps:
+        steps = finer
+        x, residual, columns = levenberg_marquardt(linearise, x)
     pairs = problem.pieces * (problem.length - 1)
     shape = (pairs, *reduced.states.shape[2:])
     change = max(reduced.change, 1e-300)

@@ -4,11 +4,11 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from ..errors import SplatopError
 from .followed import Followed
 from .inverse import InverseProblem
-from .propagate import Steps
-from .tangent import Tangent, predicted, tangent
+from .prediction import columns, predicted
+from .propagate import Lost, Steps
+from .tangent import Tangent, tangent
 from .uncertainty import solve
 
 _ITERATIONS = 40
@@ -23,18 +23,16 @@ _ROUNDING = 1e-2
 _SLOW = 0.5
 
 
-class Lost(SplatopError):
-    """The equation cannot be followed from where a search begins."""
-
-
 @dataclass(frozen=True)
 class Optimum:
-    """Where a search ended: coefficients, states, the residual `(S, 1 + L, C, *M)` with the tangent
-    there, whether it settled, and how many frames of each piece it followed."""
+    """Where a search ended: coefficients, states, the residual `(S, 1 + L, C, *M)`, the variance of
+    a number in it, the tangent, whether it settled, and how many frames of each piece it followed.
+    """
 
     x: np.ndarray
     states: np.ndarray
     residual: np.ndarray
+    variance: float
     tangent: Tangent
     settled: bool
     frames: int
@@ -53,11 +51,13 @@ def minimise(
     steps: Steps,
     *,
     settled: float,
+    at: Tangent | None = None,
 ) -> Optimum:
     """Gauss-Newton over coefficients and states `(S, C, *M)`, along parabolas. A tangent costs
-    most, so it is kept while steps gain quickly. The search ends where the next step would gain
-    less than `settled`, in units of the noise: a gain of g moves no coefficient by more than √g
-    standard errors."""
+    most, so one that an earlier search ended with is welcome (`at`), and kept while steps gain
+    quickly. The search ends where the next step would gain less than `settled`, in units of the
+    noise: a gain of g moves no coefficient by more than √g standard errors. Only a tangent that
+    still holds can tell."""
     observed = reduced.weigh(reduced.states)
     followed = observed.shape[1] if steps.frames is None else int(steps.frames)
     rows = reduced.freedom * observed.shape[0] * (1 + followed)
@@ -70,8 +70,9 @@ def minimise(
     residual = residual_at(x, states)
     if not np.isfinite(residual).all():
         raise Lost("expected values at which the equation stays finite over the frames of a piece")
-    at = tangent(problem, reduced, x, states, steps)
-    before, fresh, left = np.inf, True, np.inf
+    fresh = at is None
+    at = at or tangent(problem, reduced, x, states, steps)
+    before, left = np.inf, np.inf
     for _ in range(_ITERATIONS):
         remainder, change = at.eliminate(residual)
         step = solve(at.columns, remainder)
@@ -79,27 +80,31 @@ def minimise(
         cost = float(np.sum(residual**2))
         gain = cost - float(np.sum((remainder - np.tensordot(step, at.columns, axes=1)) ** 2))
         variance = max(cost / rows, _ROUNDING)
+        left = gain / variance
         factor, found = 1.0, residual_at(x + step, states + change)
-        while factor > _LEAST_STEP and not np.sum(found**2) <= cost * (1 + 1e-9):
-            factor /= 2
-            found = residual_at(x + factor * step, states + factor * change)
-        if fresh and factor == 1:
+        with np.errstate(over="ignore"):  # what grows beyond all numbers is no lower
+            while factor > _LEAST_STEP and not np.sum(found**2) <= cost * (1 + 1e-9):
+                factor /= 2
+                found = residual_at(x + factor * step, states + factor * change)
+        if factor == 1:
             better = _lowest(cost, gain, float(np.sum(found**2)))
             tried = residual_at(x + better * step, states + better * change)
             if np.sum(tried**2) < np.sum(found**2):
                 factor, found = better, tried
         if factor > _LEAST_STEP:
             x, states, residual = x + factor * step, states + factor * change, found
-        if fresh:
-            left = gain / variance
-        if fresh and (factor <= _LEAST_STEP or (factor >= _SHORTEST and left <= settled)):
+        done = factor <= _LEAST_STEP or (factor >= _SHORTEST and left <= settled)
+        # Where a search goes on after this one it need not know.
+        if done and (
+            fresh or settled > _UNSETTLED or at.holds(columns(problem, reduced, x, states, steps))
+        ):
             break
-        # A kept tangent does not tell how much there is to gain.
-        slow = factor < _SHORTEST or gain > _SLOW * before or gain <= variance
-        before, fresh = (np.inf, True) if slow else (gain, False)
-        if slow:
-            at = tangent(problem, reduced, x, states, steps)
-    return Optimum(x, states, residual, at, left <= max(settled, _UNSETTLED), followed)
+        fresh = done or factor < _SHORTEST or gain > _SLOW * before
+        if fresh:
+            at = tangent(problem, reduced, x, states, steps._replace(rough=at.rough))
+        before = np.inf if fresh else gain
+    variance = max(float(np.sum(residual**2)) / rows, _ROUNDING)
+    return Optimum(x, states, residual, variance, at, left <= max(settled, _UNSETTLED), followed)
 
 
 def _lowest(cost: float, gain: float, found: float) -> float:

@@ -2,6 +2,7 @@
 
 from collections.abc import Callable, Iterator
 from dataclasses import replace
+from functools import partial
 
 import numpy as np
 
@@ -12,9 +13,8 @@ from .flow import match
 from .frame_pieces import SHORTEST, cut
 from .identified import METHODS, Identified
 from .inverse import InverseProblem, about_offset
-from .least_squares import Lost
 from .noise import TAIL, measure, project
-from .propagate import MOST_SUBSTEPS, described, steps_for
+from .propagate import MOST_SUBSTEPS, Lost, described, steps_for
 from .reduced import Reduced, reduce
 from .regression import regress
 from .start import first_estimate
@@ -142,11 +142,8 @@ def _followed(
         if not problem.nonlinear:
             acting_parts(tried, own)
         for start in _starts(tried, own):
-            steps = steps_for(tried, seen, start)
-            if steps is None:
-                continue
             try:
-                fit = run(tried, reduced, start, steps)
+                fit = run(tried, reduced, start, partial(steps_for, tried, seen))
             except Lost:
                 continue
             if np.isfinite(fit.residual) and np.isfinite(fit.x).all():

@@ -16,8 +16,9 @@ from ..equation.expansion import expand
 from ..equation.expression import FieldDerivative
 from .followed import Derived, Followed
 from .inverse import InverseProblem
+from .prediction import trajectories_of
 from .propagate import Steps
-from .tangent import Tangent, trajectories_of
+from .tangent import Tangent
 from .uncertainty import contradictions
 
 

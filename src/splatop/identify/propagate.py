@@ -1,6 +1,7 @@
 """One frame ahead in a space, in as many substeps as the accuracy needs."""
 
 import math
+from collections.abc import Callable
 from typing import NamedTuple
 
 import equinox as eqx
@@ -10,6 +11,7 @@ import numpy as np
 from jaxtyping import Array, Float
 
 from ..equation import Equation
+from ..errors import SplatopError
 from ..stepper import Coefficients
 from .followed import Followed
 from .inverse import InverseProblem
@@ -23,12 +25,33 @@ _SAMPLED = 8
 
 class Steps(NamedTuple):
     """How frames are advanced: what compiled code depends on besides shapes. Of each piece the
-    first `frames` are followed, all without."""
+    first `frames` are followed, all without. A tangent may begin with the `rough` substeps."""
 
     unknown: tuple[str, ...]
     dt: float
     substeps: int | Array
     frames: int | Array | None = None
+    rough: int | Array = 1
+
+
+# Steps for coefficients: a search may find others than those that it begins with.
+Pace = Callable[[np.ndarray], Steps | None]
+
+
+class Lost(SplatopError):
+    """The equation cannot be followed from where a search begins."""
+
+
+def paced(pace: Pace, x: np.ndarray) -> Steps:
+    steps = pace(x)
+    if steps is None:
+        raise Lost("expected values at which the equation can be followed for a frame")
+    return steps
+
+
+def finer_of(steps: Steps, needed: Steps | None) -> Steps:
+    """These steps, in as many more substeps as other coefficients need."""
+    return steps if needed is None or needed.substeps <= steps.substeps else needed
 
 
 def steps_for(

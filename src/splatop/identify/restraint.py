@@ -69,7 +69,10 @@ def next_restraint(
     """
     assert reduced.restraint is not None
     modes = reduced.modes(states)
-    share = 1 / (1 + np.square(reduced.restraint) / np.maximum(seen, 1e-300))
+    with np.errstate(
+        over="ignore"
+    ):  # of what is held to nothing, and gone at once, nothing is seen
+        share = 1 / (1 + np.square(reduced.restraint) / np.maximum(seen, 1e-300))
     found = []
     for c, (shell, carried, floor, weights) in enumerate(_channels(problem, reduced)):
         noise = floor / np.maximum(seen[c], 1e-300)

@@ -1,4 +1,4 @@
-"""A trajectory from each initial state, and its derivatives by states and coefficients.
+"""Predictions linearised in initial states and coefficients.
 
 The states are eliminated by variable projection: with their Jacobian where it fits into memory,
 else by conjugate gradients.
@@ -19,7 +19,9 @@ from ..equation import Equation
 from ..stepper import Coefficients
 from .followed import Followed
 from .inverse import InverseProblem
-from .propagate import Steps, named
+from .prediction import columns, counted, prediction, traced, trajectories_of
+from .propagate import Lost, Steps, named
+from .uncertainty import solve
 
 _CG_TOLERANCE = 1e-5
 _CG_ITERATIONS = 200
@@ -27,6 +29,9 @@ _CG_ITERATIONS = 200
 _MOST_NUMBERS = 5e7
 # Directions differentiated along at once: small arrays cost as much as larger ones.
 _BATCH = 32
+# A tangent is as good as another if what it leaves of the coefficients' effects, when states are
+# eliminated, differs by this share: an error of e there moves estimates by e of a standard error.
+_ALIKE = 0.1
 # Times a state still a number in single precision.
 _LARGEST = 1e30
 
@@ -39,29 +44,31 @@ class Tangent:
 
     `eliminate` splits a target `(S, 1 + L, C, *M)` into what no change of states explains, and the
     change `(S, C, *M)` that explains the rest. `columns` `(p, S, 1 + L, C, *M)` are what it leaves
-    of the derivatives by the coefficients, `changes` the changes that go with them.
+    of the derivatives by the coefficients, `by_x`, and `changes` the changes that go with them.
+    `rough` is how many substeps it took. `restrained` makes the same tangent for another restraint,
+    which costs next to nothing where states have a Jacobian; without one it is None.
     """
 
     eliminate: Eliminate
     columns: np.ndarray
     changes: np.ndarray
+    by_x: np.ndarray
+    rough: int | Array
+    restrained: Callable[[Followed], "Tangent"] | None = None
 
+    def holds(self, by_x: np.ndarray) -> bool:
+        """Whether it still holds where, or as, the derivatives by the coefficients are these."""
+        off = [self.eliminate(one)[0] for one in by_x - self.by_x]
+        pairs = zip(off, self.columns, strict=True)
+        return all(np.linalg.norm(one) <= _ALIKE * np.linalg.norm(own) for one, own in pairs)
 
-def predicted(
-    problem: InverseProblem, reduced: Followed, x: np.ndarray, states: np.ndarray, steps: Steps
-) -> np.ndarray:
-    """Weighted frames `(S, 1 + L, C, *M)`, the first of them what restrains the states."""
-    point = jnp.asarray(x), jnp.asarray(states)
-    return np.asarray(_run(problem.equation, reduced, *point, problem.given, _traced(steps)))
-
-
-def trajectories_of(
-    problem: InverseProblem, reduced: Followed, x: np.ndarray, states: np.ndarray, steps: Steps
-) -> np.ndarray:
-    """Frames `(S, L, C, *M)` of the trajectories from these states; zeros beyond those followed."""
-    point = jnp.asarray(x), jnp.asarray(states)
-    how = problem.given, _traced(steps), _frames
-    return np.asarray(_run(problem.equation, reduced, *point, *how))
+    def explained(self, remainder: np.ndarray) -> float:
+        """How much of what `eliminate` left is explained by a change of the coefficients."""
+        if not np.isfinite(remainder).all():
+            return np.inf
+        return float(
+            np.sum(np.tensordot(solve(self.columns, remainder), self.columns, axes=1) ** 2)
+        )
 
 
 def tangent(
@@ -70,52 +77,65 @@ def tangent(
     """The prediction at `x` `(p,)` and these states, linearised, with the states eliminated."""
     point = jnp.asarray(x), jnp.asarray(states)
     directions = reduced.freedom
+    by_x = columns(problem, reduced, x, states, steps)
     if directions <= reduced.directions and directions * reduced.states.size <= _MOST_NUMBERS:
-        basis = reduced.basis()
-        how = problem.given, (_traced(steps), jnp.asarray(basis))
-        jacobian, columns = _jacobian(problem.equation, single(reduced), *point, *how)
+        return _in_few_substeps(problem, reduced, x, states, steps, by_x)
+
+    def by_gradients(target: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        how = counted(steps), jnp.asarray(target)
+        found = _by_gradients(problem.equation, reduced, *point, problem.given, how)
+        return np.asarray(found[0]), np.asarray(found[1])
+
+    return _eliminated(by_gradients, by_x, steps.rough)
+
+
+def _eliminated(
+    eliminate: Eliminate,
+    columns: np.ndarray,
+    rough: int | Array,
+    restrained: Callable[[Followed], Tangent] | None = None,
+) -> Tangent:
+    left, changes = zip(*(eliminate(column) for column in columns), strict=True)
+    return Tangent(eliminate, np.stack(left), np.stack(changes), columns, rough, restrained)
+
+
+def _in_few_substeps(
+    problem: InverseProblem,
+    reduced: Followed,
+    x: np.ndarray,
+    states: np.ndarray,
+    steps: Steps,
+    by_x: np.ndarray,
+) -> Tangent:
+    """The tangent by the states' Jacobian, in so many substeps that derivatives by the coefficients
+    come close to those in all substeps, `by_x`.
+
+    There are hundreds of directions, so that substeps count; but an error in a tangent moves what
+    noise leaves uncertain by as much of its standard error, and one in a trajectory by far more.
+    """
+    point = jnp.asarray(x), jnp.asarray(states)
+    clean = jnp.asarray(trajectories_of(problem, reduced, x, states, steps))
+    basis, rough = reduced.basis(), steps.rough
+    while True:
+        own = traced(steps._replace(substeps=min(rough, steps.substeps)))
+        given = problem.given, (own, jnp.asarray(basis), clean)
+        jacobian, found = _jacobian(problem.equation, single(reduced), *point, *given)
         if not np.isfinite(jacobian).all():
-            jacobian, columns = _jacobian(problem.equation, reduced, *point, *how)
-        eliminate = _by_jacobian(np.asarray(jacobian, np.float64), basis)
-        columns = np.asarray(columns, np.float64)
-    else:
-        columns = _columns(problem.equation, reduced, *point, problem.given, _traced(steps))
+            if rough < steps.substeps:
+                rough *= 2
+                continue
+            jacobian, found = _jacobian(problem.equation, reduced, *point, *given)
+            if not np.isfinite(jacobian).all():
+                raise Lost("expected values near which the equation stays finite")
+        rows = _Rows(np.asarray(jacobian, np.float64), basis)
 
-        def by_gradients(target: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-            how = _counted(steps), jnp.asarray(target)
-            found = _by_gradients(problem.equation, reduced, *point, problem.given, how)
-            return np.asarray(found[0]), np.asarray(found[1])
+        def restrained(reduced: Followed, rows=rows, rough=rough) -> Tangent:
+            return _eliminated(rows.held_by(reduced), by_x, rough, restrained)
 
-        eliminate = by_gradients
-    left, changes = zip(*(eliminate(column) for column in np.asarray(columns)), strict=True)
-    return Tangent(eliminate, np.stack(left), np.stack(changes))
-
-
-def known_columns(
-    problem: InverseProblem, reduced: Followed, x: np.ndarray, states: np.ndarray, steps: Steps
-) -> np.ndarray:
-    """Derivatives `(k, S, 1 + L, C, *M)` of the prediction by the known coefficients."""
-    if not problem.known:
-        return np.empty((0, *states.shape))
-    swapped = _traced(steps)._replace(unknown=tuple(problem.known))
-    values = jnp.asarray(list(problem.known.values()))
-    found = {name: jnp.asarray(v) for name, v in zip(problem.unknown, x, strict=True)}
-    return np.asarray(
-        _columns(problem.equation, reduced, values, jnp.asarray(states), found, swapped)
-    )
-
-
-def _traced(steps: Steps) -> Steps:
-    """The same for code that is not compiled anew for another number of substeps; what is
-    differentiated backwards needs to know it."""
-    substeps = jnp.asarray(steps.substeps)
-    return _counted(steps)._replace(substeps=substeps)
-
-
-def _counted(steps: Steps) -> Steps:
-    """The same for code that is not compiled anew for another number of frames."""
-    every = np.iinfo(np.int64).max if steps.frames is None else steps.frames
-    return steps._replace(frames=jnp.asarray(every))
+        made = restrained(reduced)
+        if rough >= steps.substeps or made.holds(np.asarray(found)):
+            return made
+        rough *= 2
 
 
 def single(reduced: Followed) -> Followed:
@@ -127,76 +147,34 @@ def single(reduced: Followed) -> Followed:
     return eqx.combine(cast, rest)
 
 
-def _by_jacobian(jacobian: np.ndarray, basis: np.ndarray) -> Eliminate:
-    """From the predictions' derivatives `(n, S, L, C, *M)` along the basis."""
-    n, pieces = jacobian.shape[:2]
-    rows = np.moveaxis(jacobian.reshape(n, pieces, -1), 0, 1)  # (S, n, rows)
-    gram = rows @ rows.transpose(0, 2, 1)
-    ridge = 1e-12 * np.trace(gram, axis1=1, axis2=2)[:, None, None] / n * np.eye(n)
-    factors = [scipy.linalg.cho_factor(one) for one in gram + ridge]
+class _Rows:
+    """The predictions' derivatives `(n, S, 1 + L, C, *M)` along the basis. What restrains the
+    states is the first of the frames, and linear in them."""
 
-    def eliminate(target: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-        flat = target.reshape(pieces, -1)
-        weights = np.stack(
-            [
-                scipy.linalg.cho_solve(factor, own @ one)
-                for factor, own, one in zip(factors, rows, flat, strict=True)
-            ]
-        )
-        explained = np.einsum("sn,snr->sr", weights, rows)
-        return (flat - explained).reshape(target.shape), np.tensordot(weights, basis, axes=1)
+    def __init__(self, jacobian: np.ndarray, basis: np.ndarray):
+        n, pieces = jacobian.shape[:2]
+        self.basis = basis
+        self.later = np.moveaxis(jacobian[:, :, 1:].reshape(n, pieces, -1), 0, 1)  # (S, n, rows)
+        self.gram = self.later @ self.later.transpose(0, 2, 1)
 
-    return eliminate
+    def held_by(self, reduced: Followed) -> Eliminate:
+        """How states are eliminated under a restraint."""
+        later, basis, n = self.later, self.basis, len(self.basis)
+        held = np.asarray(reduced.held(reduced.confined(jnp.asarray(basis)))).reshape(n, -1)
+        gram = self.gram + held @ held.T
+        ridge = 1e-12 * np.trace(gram, axis1=1, axis2=2)[:, None, None] / n * np.eye(n)
+        factors = [scipy.linalg.cho_factor(one) for one in gram + ridge]
 
+        def eliminate(target: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+            first, rest = (part.reshape(len(later), -1) for part in np.split(target, [1], axis=1))
+            sides = np.einsum("snr,sr->sn", later, rest) + first @ held.T
+            pairs = zip(factors, sides, strict=True)
+            weights = np.stack([scipy.linalg.cho_solve(factor, side) for factor, side in pairs])
+            explained = weights @ held, np.einsum("sn,snr->sr", weights, later)
+            whole = np.concatenate(explained, axis=1).reshape(target.shape)
+            return target - whole, np.tensordot(weights, basis, axes=1)
 
-def _frames(equation: Equation, reduced: Followed, known: Coefficients, steps: Steps):
-    """Initial states `(S, C, *M)` and coefficients to frames `(S, L, C, *M)`."""
-    later_frames = reduced.states.shape[1] - 1
-
-    def follow(states, x):
-        coefficients = named(steps.unknown, x, known)
-        one = reduced.propagator(equation, coefficients, steps.dt, steps.substeps)
-        drive = jax.tree.map(jnp.asarray, reduced.drive)
-        advance = jax.vmap(lambda u, now, drive: one(u, {**now, **drive}))
-
-        def step(u, at):
-            n, now = at
-            followed = n < steps.frames
-            u = jax.lax.cond(followed, lambda: advance(u, now, drive), lambda: jnp.zeros_like(u))
-            return u, u
-
-        first = reduced.confined(states)
-        when = {name: jnp.asarray(values).T for name, values in reduced.when.items()}
-        later = jax.lax.scan(step, first, (jnp.arange(1, 1 + later_frames), when))[1]
-        return jnp.moveaxis(jnp.concatenate([first[None], later]), 0, 1)
-
-    return follow
-
-
-def _predict(equation: Equation, reduced: Followed, known: Coefficients, steps: Steps):
-    """The same to weighted frames `(S, 1 + L, C, *M)`, the first of them what restrains the
-    states."""
-    follow = _frames(equation, reduced, known, steps)
-
-    def predict(states, x):
-        frames = follow(states, x)
-        held = reduced.held(frames[:, 0])
-        return jnp.concatenate([held[:, None], reduced.weigh(frames)], axis=1)
-
-    return predict
-
-
-@eqx.filter_jit
-def _run(
-    equation: Equation,
-    reduced: Followed,
-    x: Float[Array, " p"],
-    states: Array,
-    known: Coefficients,
-    steps: Steps,
-    what: Callable = _predict,
-) -> Array:
-    return what(equation, reduced, known, steps)(states, x)
+        return eliminate
 
 
 @eqx.filter_jit
@@ -206,12 +184,12 @@ def _jacobian(
     x: Float[Array, " p"],
     states: Array,
     known: Coefficients,
-    how: tuple[Steps, Array],
+    how: tuple[Steps, Array, Array],
 ) -> tuple[Array, Array]:
     """Derivatives of the prediction along the basis of states, and by the coefficients."""
-    steps, basis = how
+    steps, basis, clean = how
     kind = jnp.asarray(reduced.states).dtype
-    predict = _predict(equation, reduced, known, steps)
+    predict = prediction(equation, reduced, known, steps, clean)
     states, basis = states.astype(kind), basis.astype(kind)
 
     def along(direction):
@@ -229,21 +207,6 @@ def _jacobian(
 
 
 @eqx.filter_jit
-def _columns(
-    equation: Equation,
-    reduced: Followed,
-    x: Float[Array, " p"],
-    states: Array,
-    known: Coefficients,
-    steps: Steps,
-) -> Array:
-    predict = _predict(equation, reduced, known, steps)
-    return jax.lax.map(
-        lambda e: jax.jvp(lambda x: predict(states, x), (x,), (e,))[1], jnp.eye(len(x))
-    )
-
-
-@eqx.filter_jit
 def _by_gradients(
     equation: Equation,
     reduced: Followed,
@@ -254,7 +217,7 @@ def _by_gradients(
 ) -> tuple[Array, Array]:
     """What a change of states leaves of a target, and that change, by conjugate gradients."""
     steps, target = how
-    predict = _predict(equation, reduced, known, steps)
+    predict = prediction(equation, reduced, known, steps)
     forward = jax.linearize(lambda states: predict(states, x), states)[1]
     backward = jax.linear_transpose(forward, states)
     precondition = reduced.preconditioner(named(steps.unknown, x, known), steps.dt)

@@ -15,9 +15,9 @@ from .frame_pieces import SHORTEST, cut
 from .inverse import InverseProblem
 from .least_squares import Optimum, minimise
 from .missing import missing_terms
-from .propagate import Steps
+from .prediction import known_columns, predicted
+from .propagate import MOST_SUBSTEPS, Pace, Steps, finer_of, paced
 from .restraint import determined, first_restraint, free_numbers, next_restraint, smoothed, without
-from .tangent import known_columns, predicted
 from .uncertainty import LASTING, SLACK, Fit, beyond_noise, contradictions, spread
 
 # A prediction that is off by this share of the field has lost the data.
@@ -29,9 +29,10 @@ _ROUGHLY, _NEARLY = 20.0, 2.0
 _WORSE = 1.5
 
 
-def fit(problem: InverseProblem, reduced: Followed, start: np.ndarray, steps: Steps) -> Fit:
+def fit(problem: InverseProblem, reduced: Followed, start: np.ndarray, pace: Pace) -> Fit:
     """The coefficients of the trajectories, one for each piece, that come closest to all frames."""
     reduced = replace(noise_weighted(problem, reduced), restraint=without(reduced))
+    steps = paced(pace, start)
     length = _followed(problem, reduced, start, steps)
     reduced = reduced.of(lambda pieces: cut(pieces, length))
     problem = problem.of(lambda pieces: cut(pieces, length))
@@ -39,9 +40,11 @@ def fit(problem: InverseProblem, reduced: Followed, start: np.ndarray, steps: St
     seen = np.full((), float(problem.length))
     if problem.noisy:
         reduced = replace(reduced, restraint=first_restraint(problem, reduced))
-        reduced, least, seen = _in_noise(problem, reduced, x, smoothed(reduced, states), steps)
+        states = smoothed(reduced, states)
+        reduced, least, seen, steps = _in_noise(problem, reduced, x, states, steps, pace)
     else:
         least = minimise(problem, reduced, x, states, steps, settled=_SETTLED)
+    least, steps = _converged_in_time(problem, reduced, least, steps)
     x, tangent = least.x, least.tangent
     residual, whole = least.residual[:, 1:], least.residual
     rows = problem.pieces * problem.length * reduced.freedom
@@ -81,13 +84,19 @@ def fit(problem: InverseProblem, reduced: Followed, start: np.ndarray, steps: St
 
 
 def _in_noise(
-    problem: InverseProblem, reduced: Followed, x: np.ndarray, states: np.ndarray, steps: Steps
-) -> tuple[Followed, Optimum, np.ndarray]:
+    problem: InverseProblem,
+    reduced: Followed,
+    x: np.ndarray,
+    states: np.ndarray,
+    steps: Steps,
+    pace: Pace,
+) -> tuple[Followed, Optimum, np.ndarray, Steps]:
     """The fit of noisy frames from a first guess of coefficients and states: the restraint that it
-    ends with, the fit, and in how many frames each mode is seen.
+    ends with, the fit, in how many frames each mode is seen, and the substeps.
 
     Over few frames the search is nearly linear, and a tangent costs less. The restraint is drawn
-    anew from what each search finds: modes that noise hides would turn the next one aside.
+    anew from what each search finds: modes that noise hides would turn the next one aside. So are
+    the substeps: a first guess may be far too slow.
     """
     lengths = [problem.length, problem.length]
     while lengths[0] >= 2 * SHORTEST:
@@ -96,10 +105,13 @@ def _in_noise(
     goals = [*[_ROUGHLY] * (len(lengths) - 2), _NEARLY, _SETTLED]
 
     def search(reduced: Followed, frames: int, goal: float) -> Optimum:
-        own = steps._replace(frames=frames)
-        return minimise(problem, reduced, x, states, own, settled=goal)
+        at = least.tangent if least is not None and least.frames == frames else None
+        at = at.restrained(reduced) if at is not None and at.restrained is not None else None
+        own = steps._replace(frames=frames, rough=least.tangent.rough if least else 1)
+        return minimise(problem, reduced, x, states, own, settled=goal, at=at)
 
-    least, seen = None, np.full((), 1.0)
+    least: Optimum | None = None
+    seen = np.full((), 1.0)
     for frames, goal in zip(lengths, goals, strict=True):
         if least is None:
             least = search(reduced, frames, goal)
@@ -114,8 +126,32 @@ def _in_noise(
         x, states = least.x, least.states
         values = {**problem.known, **dict(zip(steps.unknown, map(float, x), strict=True))}
         seen = reduced.of(lambda pieces, n=frames: pieces[:, :n]).frames_seen(values, steps.dt)
+        steps = finer_of(steps, pace(x))
     assert least is not None
-    return reduced, least, seen
+    return reduced, least, seen, steps
+
+
+def _converged_in_time(
+    problem: InverseProblem, reduced: Followed, least: Optimum, steps: Steps
+) -> tuple[Optimum, Steps]:
+    """The fit with so many substeps that twice as many would move no estimate by more than what
+    a search leaves open. What is enough for a frame may add up over many, and noise averages out.
+    """
+    while True:
+        finer = steps._replace(substeps=2 * steps.substeps)
+        coarse, fine = (
+            predicted(problem, reduced, least.x, least.states, one) for one in (steps, finer)
+        )
+        off = least.tangent.eliminate(fine - coarse)[0] if np.isfinite(fine).all() else fine
+        moved = least.tangent.explained(off)
+        if moved <= _SETTLED * least.variance:
+            return least, steps
+        if finer.substeps > MOST_SUBSTEPS or not np.isfinite(moved):
+            return replace(least, settled=False), steps
+        steps = finer
+        least = minimise(
+            problem, reduced, least.x, least.states, steps, settled=_SETTLED, at=least.tangent
+        )
 
 
 def _alike(problem: InverseProblem, reduced: Followed, residual: np.ndarray) -> tuple[float, float]:

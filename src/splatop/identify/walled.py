@@ -2,6 +2,7 @@
 
 from collections.abc import Callable
 from dataclasses import dataclass, replace
+from functools import partial
 
 import numpy as np
 
@@ -15,10 +16,9 @@ from .identified import Identified
 from .in_harmonics import Harmonics
 from .in_space import in_space
 from .inverse import InverseProblem
-from .least_squares import Lost
 from .methods import identified
 from .noise import Spectrum
-from .propagate import described, steps_for
+from .propagate import Lost, described, steps_for
 from .restraint import first_restraint
 from .trajectory import fit as fit_trajectory
 from .trajectory import noise_weighted
@@ -91,9 +91,8 @@ def follow(
                 )
             )
             return None
-    steps = steps_for(problem, reduced, start)
     try:
-        fit = None if steps is None else _METHODS[method](problem, reduced, start, steps)
+        fit = _METHODS[method](problem, reduced, start, partial(steps_for, problem, reduced))
     except Lost:
         fit = None
     if fit is not None and np.isfinite(fit.residual) and np.isfinite(fit.x).all():
