@@ -24,6 +24,7 @@ from splatop.coarse import (
 from splatop.coarse.chaos import horizon, long_run
 from splatop.data import ArrayTrajectories, save_trajectories
 from splatop.domain import Domain
+from splatop.encoders.unet import PeriodicConv
 from splatop.ensemble import Ensemble, stack
 from splatop.equation import parse_equation
 from splatop.errors import SplatopError
@@ -31,6 +32,7 @@ from splatop.grid import Grid
 from splatop.model import ModelSpec, load_model, save_model
 from splatop.numerics import Numerics, build_physics
 from splatop.operators import Convolutions
+from splatop.operators.convolutions import _convolved
 from splatop.spectral import resample
 from splatop.stepper import rollout
 from splatop.surrogate import Surrogate
@@ -205,6 +207,16 @@ def test_gradients_of_a_loss_pass_through_the_physics_if_asked():
     # The mean over two steps of means is the mean over both; float32 sums differ by 1e-6 of it.
     np.testing.assert_allclose(gradient(through, trained), exact, atol=1e-5 * np.abs(exact).max())
     assert np.linalg.norm(gradient(stopped, trained) - exact) > 0.05 * np.linalg.norm(exact)
+
+
+@pytest.mark.parametrize(("source", "target"), [(2, 5), (3, 3), (4, 1)])
+@pytest.mark.parametrize("points", [(12,), (6, 8)])
+def test_a_convolution_shifts_before_or_after(source, target, points):
+    """Whichever is less, against the encoder's, which shifts before and has its channels first."""
+    layer = PeriodicConv(len(points), source, target, 3, 1, key=jax.random.key(1))
+    u = jax.random.normal(jax.random.key(2), (source, *points))
+    found = _convolved(layer, jnp.moveaxis(u, 0, -1), ())
+    np.testing.assert_allclose(jnp.moveaxis(found, -1, 0), layer(u), atol=1e-5)
 
 
 def test_convolutions_are_the_same_everywhere_and_see_their_condition():

@@ -87,15 +87,24 @@ class Convolutions(eqx.Module):
 def _convolved(
     layer: PeriodicConv, h: Float[Array, "*N I"], closed: tuple[bool, ...]
 ) -> Float[Array, "*N O"]:
-    """The convolution of a field whose channels come last."""
-    target, _, *kernel = layer.weight.shape
-    shifted = [
-        _shifted(h, [k // 2 - i for i, k in zip(at, kernel, strict=True)], closed)
+    """The convolution of a field whose channels come last.
+
+    What has fewer channels is shifted: copies of the field before one GEMM, or after it what the
+    GEMM gives for each place of the kernel.
+    """
+    target, source, *kernel = layer.weight.shape
+    shifts = [
+        [k // 2 - i for i, k in zip(at, kernel, strict=True)]
         for at in itertools.product(*map(range, kernel))
     ]
-    columns = jnp.concatenate(shifted, axis=-1)
-    rows = jnp.moveaxis(layer.weight, (0, 1), (-1, -2)).reshape(-1, target)
-    return columns @ rows + layer.bias.reshape(-1)
+    if source < target:
+        columns = jnp.concatenate([_shifted(h, by, closed) for by in shifts], axis=-1)
+        rows = jnp.moveaxis(layer.weight, (0, 1), (-1, -2)).reshape(-1, target)
+        return columns @ rows + layer.bias.reshape(-1)
+    rows = jnp.moveaxis(layer.weight, (1, 0), (0, -1)).reshape(source, -1)
+    parts = jnp.split(h @ rows, len(shifts), axis=-1)
+    moved = (_shifted(one, by, closed) for one, by in zip(parts, shifts, strict=True))
+    return sum(moved, start=layer.bias.reshape(-1))
 
 
 def _shifted(
