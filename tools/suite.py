@@ -124,7 +124,7 @@ def said() -> str:
     if found := read("lines"):
         most = sorted(found["missing"].items(), key=lambda item: -item[1])[:ROOMS]
         parts.append(
-            f"They run {100 * found['covered'] / found['lines']:.1f} % of {found['lines']:,} lines; "
+            f"The quick tests run {100 * found['covered'] / found['lines']:.1f} % of {found['lines']:,} lines; "
             f"what they leave is most in {', '.join(f'`{room}` ({n})' for room, n in most)}. Counting "
             f"lines, they take {found['cpu_seconds'] / 60:.0f} minutes of CPU time."
         )
