@@ -19,7 +19,7 @@ def test_python(code, monkeypatch, tmp_path, capsys):
 
 def test_options_of_the_page_are_those_of_the_commands(monkeypatch, capsys):
     known = ""
-    for command in ("benchmarks", "generate", "inspect", "convert"):
+    for command in ("benchmarks", "generate", "inspect", "convert", "identify"):
         monkeypatch.setattr("sys.argv", ["splatop", command, "--help"])
         with pytest.raises(SystemExit):
             main()

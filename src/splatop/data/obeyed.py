@@ -1,5 +1,7 @@
 """Do data on a shape obey what is said to hold at its edges?"""
 
+from dataclasses import replace
+
 import numpy as np
 
 from ..derivative import gradient, value
@@ -7,8 +9,8 @@ from ..domain import AXES, Domain
 from ..equation import edge_values
 from ..errors import SplatopError
 from ..points import Points
-from ..spaces.kept import shape_basis_of
-from ..spaces.shape_basis import ShapeBasis, edge_points
+from ..spaces.shape_basis import ShapeBasis, build_basis, edge_points, lattice, spacing_of
+from ..threads import one_blas_thread
 from .trajectories import Trajectories
 
 # Data break a condition if half of an edge is off by this share of a field's spread; for slopes, of
@@ -73,8 +75,12 @@ def check_conditions(data: Trajectories, domain: Domain) -> None:
 
 
 def _free(domain: Domain, spacing: float) -> ShapeBasis:
+    """Gaussians alone: with functions that grow towards an edge few points tell nothing there."""
+    assert domain.shape is not None
     anchors = tuple(max(6, int(np.ceil(n / spacing)) + 1) for n in domain.lengths)
-    return shape_basis_of(domain.with_conditions({}), anchors, ())
+    gaussians = replace(lattice(domain.shape, domain.origin, domain.lengths, anchors), beside=())
+    with one_blas_thread():
+        return build_basis(gaussians, domain.shape, (), max(spacing_of(domain.lengths, anchors)))
 
 
 def _at_edges(
