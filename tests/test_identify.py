@@ -7,6 +7,7 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
+import splatop
 from splatop.data import ArrayTrajectories
 from splatop.encoders import UNetEncoder
 from splatop.equation import Advection, Diffusion, Equation, parse_equation
@@ -264,3 +265,24 @@ def test_three_dimensions():
     equation, frames = solution(text, true, dims=3, points=12, frames=5)
     found = identify(equation, lattice_jets((3, 3, 3), Grid.unit(12, 3)), frames, 0.1)
     assert np.all(relative_errors(found, true) < 1e-5)
+
+
+def test_data_of_any_kind_are_identified(tmp_path):
+    """A wave that travels and decays, as an array and as a file."""
+    x, t = np.arange(48) / 48, 0.1 * np.arange(12)
+    waves = [
+        np.exp(-0.01 * (2 * np.pi * k) ** 2 * t)[:, None]
+        * np.sin(2 * np.pi * k * (x - 0.3 * t[:, None]))
+        for k in (1, 2)
+    ]
+    u = (waves[0] + waves[1])[:, None]
+    for name, values in {"u": u[:, 0], "x": x, "t": t}.items():
+        np.save(tmp_path / f"{name}.npy", values)
+    text, how = "dt(u) = -v*dx(u) + D*d2x(u)", {"dt": 0.1, "lengths": 1.0}
+    (found,) = splatop.identify_data(u, text, **how)
+    assert found.trusted
+    assert found.estimates == pytest.approx({"v": 0.3, "D": 0.01}, rel=1e-4)
+    (known,) = splatop.identify_data(u, text, known={"v": 0.3}, unknown={"D": 0.5}, **how)
+    assert known.estimates == pytest.approx({"D": 0.01}, rel=1e-4)
+    (filed,) = splatop.identify_data(tmp_path / "u.npy", text, periodic=True)
+    assert filed.estimates == pytest.approx({"v": 0.3, "D": 0.01}, rel=1e-4)

@@ -74,6 +74,7 @@ if TYPE_CHECKING:  # what type checkers and editors read; `_HOMES` is what Pytho
     from .grid import Grid as Grid
     from .identify import Identified as Identified
     from .identify import identify as identify
+    from .identify import identify_data as identify_data
     from .identify import identify_trajectories as identify_trajectories
     from .identify import lattice_jets as lattice_jets
     from .integrators import ETDRK4 as ETDRK4
@@ -142,7 +143,7 @@ _HOMES = {
     "fitting": "fit",
     "gaussians": "Gaussians",
     "grid": "Grid",
-    "identify": "Identified identify identify_trajectories lattice_jets",
+    "identify": "Identified identify identify_data identify_trajectories lattice_jets",
     "integrators": "ETDRK4 RK4 Integrator",
     "jets": "Jet JetProvider SpectralJets SplatJets",
     "model": "Model load=load_model save=save_model",

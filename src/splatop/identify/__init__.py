@@ -9,3 +9,4 @@ from .identifying import identify as identify
 from .identifying import identify_trajectories as identify_trajectories
 from .identifying import lattice_jets as lattice_jets
 from .noise import add_noise as add_noise
+from .of_data import identify_data as identify_data

@@ -38,7 +38,8 @@ def identify(
 ) -> Identified:
     """The unknown coefficients of the equation behind frames `(T, C, *N)` a time `dt` apart.
 
-    `t0` is the time of the first frame, which an equation with `t` in it needs.
+    `t0` is the time of the first frame, which an equation with `t` in it needs. Files and whole
+    data sets go to `identify_data`, with the equation as text.
 
     `unknown` are names (all that are not known), or names with values to start from. Methods:
     "paper" regresses a time difference on the derivatives of `jets` without a filter (appendix E);
