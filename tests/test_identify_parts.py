@@ -451,6 +451,19 @@ def test_a_tangent_in_few_substeps_leaves_what_one_in_all_of_them_does():
     assert off < 0.2 * np.linalg.norm(all_.columns)
 
 
+def test_a_search_ends_by_a_tangent_in_all_substeps():
+    """One in fewer has no more to gain elsewhere: a standard error away, where that was seen."""
+    equation = parse_equation("dt(u) = -c*u*dx(u) - b*d3x(u)", dims=1)
+    with jax.enable_x64(True):
+        problem = pose(equation, lattice_jets((8,), Grid((128,), (60.0,))), noisy_solitons(6), 0.1)
+        reduced = reduce(problem)
+        reduced = replace(reduced, restraint=first_restraint(problem, reduced))
+        point, steps = (np.array([5.9, 1.0]), reduced.states[:, 0]), Steps(("c", "b"), 0.1, 8)
+        found = least_squares.minimise(problem, reduced, *point, steps, settled=0.04)
+    assert found.settled
+    assert found.tangent.rough == 8
+
+
 def test_single_precision_is_enough_for_a_tangent():
     equation = parse_equation("dt(u) = -c*u*dx(u) - b*d3x(u)", dims=1)
     with jax.enable_x64(True):

@@ -94,14 +94,19 @@ def minimise(
         if factor > _LEAST_STEP:
             x, states, residual = x + factor * step, states + factor * change, found
         done = factor <= _LEAST_STEP or (factor >= _SHORTEST and left <= settled)
-        # Where a search goes on after this one it need not know.
+        # A tangent in too few substeps may lead nowhere, or end where it would have no more to gain
+        # and the whole one has. Where a search goes on after this one it need not know.
+        rough, exact = at.rough, bool(at.rough >= steps.substeps)
         if done and (
-            fresh or settled > _UNSETTLED or at.holds(columns(problem, reduced, x, states, steps))
+            settled > _UNSETTLED
+            or (exact and (fresh or at.holds(columns(problem, reduced, x, states, steps))))
         ):
             break
+        if fresh and not exact and (done or factor < _SHORTEST):
+            rough = 2 * rough
         fresh = done or factor < _SHORTEST or gain > _SLOW * before
         if fresh:
-            at = tangent(problem, reduced, x, states, steps._replace(rough=at.rough))
+            at = tangent(problem, reduced, x, states, steps._replace(rough=rough))
         before = np.inf if fresh else gain
     variance = max(float(np.sum(residual**2)) / rows, _ROUNDING)
     return Optimum(x, states, residual, variance, at, left <= max(settled, _UNSETTLED), followed)
