@@ -97,11 +97,11 @@ def test_mistakes_are_named(file, arguments, message):
         run(file, *arguments)
 
 
-def test_the_example_of_the_docs_runs(tmp_path):
+def test_the_examples_of_the_docs_run(tmp_path):
     text = (Path(__file__).parent.parent / "docs" / "identification.md").read_text()
-    (example,) = re.findall(r"```python\n(.*?)```", text, re.DOTALL)
-    script = tmp_path / "example.py"
-    script.write_text(example)
-    found = runpy.run_path(str(script))["found"]
-    assert found.estimates == pytest.approx({"v": 0.3, "D": 1e-3}, rel=1e-5)
-    assert found.warnings == ()
+    script = tmp_path / "examples.py"
+    script.write_text("".join(re.findall(r"```python\n(.*?)```", text, re.DOTALL)))
+    ran = runpy.run_path(str(script))
+    for found in (ran["found"], ran["same"]):
+        assert found.estimates == pytest.approx({"v": 0.3, "D": 1e-3}, rel=1e-5)
+        assert found.warnings == ()

@@ -288,7 +288,7 @@ def lshape() -> dict:
 
 
 def cylinder() -> dict:
-    return _against_twice("tracer_cylinder", 18)
+    return _against_twice("tracer_cylinder", 28)
 
 
 def lshape_identified() -> dict:
