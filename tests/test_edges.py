@@ -474,9 +474,12 @@ def test_commands(splatop, tmp_path, solutions):
     text = TOLD["channel"][0]
     source, out = tmp_path / "a.nc", tmp_path / "a.h5"
     labelled(frames, axes).to_netcdf(source)
-    code, _, error = splatop("inspect", source)
+    code, shown, error = splatop("inspect", source)
     assert code == 1
     assert f'--boundary "{text}"' in " ".join(error.split())
+    assert "boundary not known, see below" in shown
+    assert "field u: " in shown
+    assert splatop("inspect", source, "--json")[1] == ""
     code, shown, _ = splatop("inspect", source, "--boundary", text)
     assert code == 0
     assert f"boundary {text} (as told)" in shown

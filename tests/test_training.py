@@ -11,16 +11,26 @@ import optax
 import pytest
 
 from splatop.benchmarks import get_benchmark
-from splatop.data import generate
+from splatop.data import ArrayTrajectories, generate
 from splatop.encoders import UNetEncoder
 from splatop.encoders import reconstruction as rebuilt
 from splatop.errors import SplatopError
+from splatop.grid import Grid
 from splatop.model import ModelSpec
 from splatop.numerics import paper_numerics
 from splatop.operators import FNO, OperatorStepper, parameter_count
 from splatop.render import LocalRenderer
 from splatop.stepper import Stepper, rollout
-from splatop.training import PRESETS, Problem, Settings, losses, preset, stages, train
+from splatop.training import (
+    PRESETS,
+    Problem,
+    Settings,
+    losses,
+    preset,
+    rollout_errors,
+    stages,
+    train,
+)
 from splatop.training import outcome as outcomes
 from splatop.training.checkpoints import Checkpoints
 from splatop.training.loop import Stage, only, run_stage, silent, warmup_cosine
@@ -602,10 +612,35 @@ def outcome(**changes) -> Measured:
         ({"below": (0, 0)}, "is above 1e-1 from the first of 50 steps on"),
         ({"below": (3, 9), "diverged_step": 17}, "of 50 steps and diverges at step 17"),
         ({"held_out": False}, "nothing was held out: on the training data the error stays below"),
+        ({"still": 0.0099}, "on average it is 0.001, and 0.0099 for a state that stays as it is"),
+        ({"varies": 0.024}, "(relative to fields that vary by 0.024 of their size)"),
     ],
 )
 def test_how_far_ahead_a_model_can_be_trusted(changes, said):
     assert said in str(outcome(**changes))
+
+
+def test_errors_are_seen_beside_those_of_doing_nothing():
+    """`3 + cos(k x - w t)`: a state that stays as it is is off by `2 sin(w t/2)` of a wave of
+    size 1/√2, beside a mean of 3."""
+    x, t = 2 * np.pi * np.arange(32) / 32, 0.1 * np.arange(9)
+    u = 3 + np.cos(x - t[:, None])
+    data = ArrayTrajectories(u[None, :, None], Grid((32,), (2 * np.pi,)), dt=0.1, fields=("u",))
+    size = np.sqrt(9.5)
+    still = rollout_errors.still_errors(data, 1, 8)[0]
+    np.testing.assert_allclose(still, 2 * np.sin(t[1:] / 2) / np.sqrt(2) / size, rtol=1e-5)
+    assert rollout_errors.share_that_varies(data, 1, 8) == pytest.approx(np.sqrt(0.5) / size)
+
+
+def test_a_model_that_does_nothing_is_not_trusted(tmp_path):
+    """Rain that nobody forecasts: what is learned of it is no better than yesterday's."""
+    noise = np.random.default_rng(0).normal(size=(2, 12, 1, 16)).astype(np.float32)
+    data = ArrayTrajectories(noise, Grid((16,), (1.0,)), dt=1.0, fields=("u",))
+    problem = Problem(data=data, equation_text="dt(u) = D*lap(u)", coefficients={"D": 1e-9})
+    model = train(tmp_path / "run", problem, tiny("physics"))
+    assert model.record["summary"].startswith(
+        "not trusted (at no step better than a state that stays as it is)"
+    )
 
 
 def test_the_operator_is_left_out_when_it_diverges_and_kept_when_the_physics_does(tmp_path):

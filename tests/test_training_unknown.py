@@ -1,10 +1,14 @@
 """What decides what `?` stands for: rollouts in the data's own domain."""
 
+from types import SimpleNamespace
+
 import numpy as np
+import pytest
 
 from splatop.data import ArrayTrajectories
 from splatop.equation import domain_from_text, parse_equation
 from splatop.grid import Grid
+from splatop.training import Problem, found_terms, preset, train
 from splatop.training.found_terms import rollout_error
 
 
@@ -21,3 +25,27 @@ def test_rollouts_between_walls_obey_the_walls():
     # Single precision, a few roundings a step; without diffusion the last frame is off by 9 %.
     assert rollout_error(equation, {"D": D}, data, data) < 2e-5
     assert rollout_error(equation, {"D": 0.0}, data, data) > 0.03
+
+
+def test_what_explains_nothing_is_said_to():
+    learned = SimpleNamespace(names=("u", "dx(u)"), explained=-0.5)
+    best = SimpleNamespace(what="learned")
+    shares = {"found": 0.01, "known": 0.0, "left": 1.0}
+    said = found_terms._said(best, None, learned, shares)
+    assert said.startswith("not trusted: nothing was found for ?")
+    learned.explained = 0.98
+    said = found_terms._said(best, None, learned, shares)
+    assert said.startswith("the missing term was learned as a function of u, dx(u) at each point")
+    assert "the fields change by no more than noise" in found_terms._said(best, None, learned, {})
+
+
+@pytest.mark.slow
+def test_what_explains_nothing_is_no_finding(tmp_path):
+    """Noise from frame to frame: no function of the fields is what changes them."""
+    noise = np.random.default_rng(0).normal(size=(1, 40, 1, 16)).astype(np.float32)
+    data = ArrayTrajectories(noise, Grid((16,), (1.0,)), dt=1.0, fields=("u",))
+    problem = Problem(data=data, equation_text="dt(u) = ?(u, dx(u))")
+    settings = preset("smoke").with_overrides({"model": "physics"})
+    model = train(tmp_path / "run", problem, settings)
+    assert "not trusted: nothing was found for ?" in model.record["summary"]
+    assert model.record["unknown"]["distilled"] is None

@@ -1,6 +1,7 @@
 """Commands on files of trajectories: inspect, convert."""
 
 import time
+from contextlib import suppress
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -22,6 +23,24 @@ def inspect(
     reading: Reading,
 ) -> None:
     """Say what a file holds: fields, grid, ranges, spectrum, frames that are not finite."""
+    from ..data.edges import UndecidedEdges
+
+    try:
+        summary = _summary(file, reading, plot)
+    except UndecidedEdges:
+        # What can be said of the data without their edges comes before the question for these.
+        if not json:
+            with suppress(SplatopError):
+                summary = _summary(file, {**reading, "boundary": "all: free"}, plot)
+                _print_summary({**summary, "boundary_conditions": "not known, see below"})
+        raise
+    if json:
+        print_json(summary)
+    else:
+        _print_summary(summary)
+
+
+def _summary(file: Path, reading: Reading, plot: Path | None) -> dict[str, Any]:
     from .. import data
 
     with open_data(file, reading) as trajectories:
@@ -29,10 +48,7 @@ def inspect(
             summary = data.summarize(trajectories, progress=progress)
         if plot is not None:
             data.plot(trajectories, plot)
-    if json:
-        print_json(summary)
-    else:
-        _print_summary(summary)
+    return summary
 
 
 @app.command()

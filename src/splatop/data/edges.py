@@ -29,6 +29,10 @@ from .unseen import at_rest, check_holes
 _TOLD = "as told"
 
 
+class UndecidedEdges(SplatopError):
+    """Nobody says what holds at the edges, and the data do not tell."""
+
+
 @dataclass(frozen=True)
 class Told:
     """What the user says of the box and its edges; None where nothing."""
@@ -260,7 +264,7 @@ def _two_ends(data: Trajectories, axis: int, seam: Seam, told: Told) -> str | No
 
 def _unknown(
     data: Trajectories, told: Told, periodic: tuple[bool, ...], reason: str
-) -> SplatopError:
+) -> UndecidedEdges:
     """The error that looks at the ends and proposes the words to give."""
     box = Domain.box(data.grid.lengths, data.grid.origin, periodic)
     sample = sampled(data)
@@ -273,7 +277,7 @@ def _unknown(
     words = f'--boundary "{guess.describe(data.fields)}"' + missing
     found = seen_at(sample, grid, guess, data.fields, but=data.stated.opened)
     shown = ", ".join(found[:6]) + (f" and {len(found) - 6} more" if len(found) > 6 else "")
-    return SplatopError(
+    return UndecidedEdges(
         f"{data.source}: {reason}. In the data {shown}: if that is what holds, give {words} "
         "(boundary= in Python), else what does, or --periodic (periodic=True) for a period"
     )

@@ -24,7 +24,7 @@ def shares_of_change(whole: Valued, known: Valued | None, data: Trajectories) ->
     The share of a part is its inner product with the change, over the square of the change; a part
     that works against the others can have one below 0. What is left is the square of the rest over
     that of the change. Fields have units of their own, so each counts by its own change. What noise
-    adds to these squares is drawn, and taken out.
+    adds to these squares is drawn, and taken out. Fields that change by no more than noise have none.
     """
     origin = data.grid.origin
     given = [
@@ -72,6 +72,8 @@ def shares_of_change(whole: Valued, known: Valued | None, data: Trajectories) ->
         np.sum([np.asarray(p) for p in part], axis=0) for part in zip(*parts, strict=True)
     )
     moving = energy > 0
+    if not moving.any():
+        return {}
     all_of_it, *told = np.mean(made[:, moving] / energy[moving], axis=1)
     before = float(told[0]) if told else 0.0
     left = float(np.mean(np.maximum(rest[moving], 0) / energy[moving]))

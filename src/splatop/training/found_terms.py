@@ -40,6 +40,8 @@ from .rollout_errors import LOST, rollout_errors
 _GOOD = 0.01
 # A learned term must be better than a formula by this factor: a formula says more.
 _LEAST_GAIN = 0.7
+# A learned term that explains less than this of what the known terms leave is no finding.
+_LEAST_EXPLAINED = 0.1
 # A learned term whose rollouts are this good is not fitted to rollouts.
 _FINE = 1e-4
 _MOST_STEPS = 100
@@ -133,7 +135,8 @@ def _resolved(problem: Problem, text: str, data: Trajectories, say: Say) -> Prob
         },
     }
     if best.what == "learned" and learned is not None:
-        found["distilled"] = offer = distilled(learned)
+        worth_it = learned.explained >= _LEAST_EXPLAINED
+        found["distilled"] = offer = distilled(learned) if worth_it else None
         if offer is not None:
             say(f"the learned term is close to {offer['text']}")
     terms = describe(best.equation, inline=True) if best.what == "learned" else None
@@ -189,7 +192,8 @@ def learned_trial(
     equation = Equation((*told, learned.term), training.fields)
     physics = physics_of(equation, own, training)
     error = _error(physics, own, parts.deciding)
-    closer = followed(physics, learned.gram, own, training) if error > _FINE else None
+    worth_it = error > _FINE and learned.explained >= _LEAST_EXPLAINED
+    closer = followed(physics, learned.gram, own, training) if worth_it else None
     if closer is not None and (now := _error(closer, own, parts.deciding)) < error:
         say(f"following it in time lowers the rollout error from {error:.2g} to {now:.2g}")
         equation, error = closer.equation, now
@@ -223,26 +227,37 @@ def _best(trials: list[Trial]) -> Trial:
 def _said(
     best: Trial, formula: Discovered | None, learned: Learned | None, shares: Mapping[str, float]
 ) -> str:
-    makes = f"it makes {_percent(shares['found'])} of the change"
-    if shares["known"]:
-        makes += f", the known terms {_percent(shares['known'])}"
-    left = f", and {_percent(shares['left'])} is left"
-    makes += left
+    if not shares:
+        left = known = ""
+        makes = "the fields change by no more than noise"
+    else:
+        known = f": the known terms make {_percent(shares['known'])} of the change"
+        left = f", and {_percent(shares['left'])} is left"
+        makes = f"it makes {_percent(shares['found'])} of the change"
+        if shares["known"]:
+            makes += f", the known terms {_percent(shares['known'])}"
+        makes += left
     if best.what == "formula" and formula is not None:
         terms = " ".join(
             f"{term.coefficient:+.4g} {term.text}" for term in formula.terms if term.name is None
         )
         trust = "" if formula.trusted else " (not trusted: see `splatop discover`)"
         if not terms:
-            known = f"the known terms make {_percent(shares['known'])} of the change"
-            return f"no term is missing{trust}: {known}{left}"
+            return f"no term is missing{trust}{known}{left}"
         signed = terms.removeprefix("+").replace(" +", " + ").replace(" -", " - ")
         return f"the missing term is {signed}{trust}: {makes}"
     if best.what == "learned" and learned is not None:
+        of = f"a function of {', '.join(learned.names)} at each point"
+        if learned.explained < _LEAST_EXPLAINED:
+            share = max(learned.explained, 0.0)
+            return (
+                f"not trusted: nothing was found for ?; {of} explains {_percent(share)} of what "
+                "the known terms leave (is there noise, or something that drives the fields and "
+                "is not among them?)"
+            )
         return (
-            f"the missing term was learned as a function of {', '.join(learned.names)} at each "
-            f"point, which explains {_percent(learned.explained)} of what the known terms leave: "
-            f"{makes}"
+            f"the missing term was learned as {of}, which explains "
+            f"{_percent(learned.explained)} of what the known terms leave: {makes}"
         )
     return "nothing found for ? lowers the error of rollouts: the known terms stand alone"
 

@@ -14,7 +14,7 @@ from ..data import Trajectories, part
 from ..identify import identify_trajectories
 from ..stepper import Coefficients, Stepper
 from .loaded import MOST_DECIDING
-from .rollout_errors import LOST, rollout_errors
+from .rollout_errors import LOST, rollout_errors, share_that_varies, still_errors
 from .stages import Session
 
 # The operator must lower the rollout error by this part of it, and by more than float32 rounding
@@ -26,6 +26,13 @@ MOST_STEPS = 200
 MOST_REPORTED = 8
 # How far ahead an error stays below these is what the summary states.
 LEVELS = (1e-2, 1e-1)
+# A model is worth something if at one step at least its error is negligible, or below this part of
+# the error of a state that stays as it is. The summary states the latter if it is not ten times the
+# model's own.
+SKILL, NEGLIGIBLE = 0.7, 1e-5
+CLOSE = 10.0
+# Of fields that vary by less than this part of their size the mean makes relative errors small.
+MOSTLY_MEAN = 0.3
 
 
 @dataclass(frozen=True)
@@ -55,7 +62,9 @@ class Measured:
     """Rollout errors of the finished model, the worst trajectory's at each step.
 
     `below` are the steps for which they stay below 0.01 and 0.1. `physics` and `with_operator` are
-    mean errors, the first None where there is no operator.
+    mean errors, the first None where there is no operator; `still` is that of a state that stays as
+    it is, and `skilled` whether the model is better than that at any step. `varies` is the size
+    of the fields about their mean, relative to their size.
     """
 
     data: str
@@ -66,6 +75,9 @@ class Measured:
     diverged_step: int | None
     physics: float | None
     with_operator: float
+    still: float = LOST
+    skilled: bool = True
+    varies: float = 1.0
 
     def __str__(self) -> str:
         if self.held_out:
@@ -83,6 +95,13 @@ class Measured:
             said = f"stays below 1e-2 for {tight} and below 1e-1 for {loose} of {self.steps} steps"
         if self.diverged_step is not None:
             said += f" and diverges at step {self.diverged_step}"
+        if self.still < CLOSE * self.with_operator:
+            said += (
+                f"; on average it is {self.with_operator:.2g}, and {self.still:.2g} for a state "
+                "that stays as it is"
+            )
+        if self.varies < MOSTLY_MEAN:
+            said += f" (relative to fields that vary by {self.varies:.2g} of their size)"
         after = "" if self.held_out else ", which does not tell how it does on other data"
         return f"{where} the error {said}{after}"
 
@@ -114,20 +133,23 @@ def measure(model: Stepper, physics: Stepper | None, session: Session) -> Measur
     """How a model does on what is reported on; `physics` is that of a model with an operator."""
     data = session.loaded.reported()
     own = _coefficients(data, session, MOST_REPORTED)
-    errors = rollout_errors(model, data, own, _steps(data))
+    steps = _steps(data)
+    errors = rollout_errors(model, data, own, steps)
+    still = still_errors(data, len(own), steps)
     worst = errors.max(axis=0)
     lost = np.flatnonzero(worst >= LOST)
     return Measured(
         data=_words(data),
         held_out=bool(data.attributes.get("held_out")),
         trajectories=len(own),
-        steps=_steps(data),
+        steps=steps,
         below=(_below(worst, LEVELS[0]), _below(worst, LEVELS[1])),
         diverged_step=int(lost[0]) + 1 if len(lost) else None,
-        physics=None
-        if physics is None
-        else _mean(rollout_errors(physics, data, own, _steps(data))),
+        physics=None if physics is None else _mean(rollout_errors(physics, data, own, steps)),
         with_operator=_mean(errors),
+        still=_mean(still),
+        skilled=bool((errors.mean(0) < np.maximum(SKILL * still.mean(0), NEGLIGIBLE)).any()),
+        varies=share_that_varies(data, len(own), steps),
     )
 
 
@@ -158,8 +180,11 @@ def summary(
     elif kind == "physics":
         told.append("the model is its physics")
     said = "; ".join(told)
-    if prepared.doubts:
-        said = f"not trusted (see the warnings on what was identified): {said}"
+    doubts = ["see the warnings on what was identified"] if prepared.doubts else []
+    if not measured.skilled:
+        doubts.append("at no step better than a state that stays as it is")
+    if doubts:
+        said = f"not trusted ({'; '.join(doubts)}): {said}"
     given = [n for n in prepared.spec.coefficients if n not in prepared.identified]
     if given and kind in ("surrogate", "physics"):
         said += f", with {_listed(given)} as given"

@@ -31,6 +31,30 @@ def rollout_errors(
     return np.minimum(np.nan_to_num(np.stack(found), nan=LOST, posinf=LOST), LOST)
 
 
+def still_errors(data: Trajectories, count: int, steps: int) -> np.ndarray:
+    """Relative errors `(count, steps)` of trajectories' first frames taken for all that follow: what
+    any model has to be better than."""
+    found = []
+    for b in range(count):
+        frames = np.asarray(data.window(b, 0, steps + 1), float)
+        errors = np.linalg.norm((frames[1:] - frames[0]).reshape(steps, -1), axis=1)
+        found.append(errors / np.maximum(_sizes(frames[1:]), np.finfo(np.float32).tiny))
+    return np.minimum(np.stack(found), LOST)
+
+
+def share_that_varies(data: Trajectories, count: int, steps: int) -> float:
+    """How large fields are about their mean in space and time, relative to their size: 1 without a
+    mean, 0.02 for temperatures of 300 K that vary by 6 K. Errors are relative to the size."""
+    frames = np.stack([np.asarray(data.window(b, 0, steps + 1), float) for b in range(count)])
+    axes = (0, 1, *range(3, frames.ndim))
+    size = float(np.linalg.norm(frames))
+    return float(np.linalg.norm(frames - frames.mean(axes, keepdims=True))) / size if size else 0.0
+
+
+def _sizes(frames: np.ndarray) -> np.ndarray:
+    return np.linalg.norm(frames.reshape(len(frames), -1), axis=1)
+
+
 @eqx.filter_jit
 def _step(stepper, u, truth, coefficients):
     u = stepper(u, coefficients)
