@@ -1,7 +1,5 @@
 """What decides what `?` stands for: rollouts in the data's own domain."""
 
-from types import SimpleNamespace
-
 import numpy as np
 import pytest
 
@@ -28,15 +26,12 @@ def test_rollouts_between_walls_obey_the_walls():
 
 
 def test_what_explains_nothing_is_said_to():
-    learned = SimpleNamespace(names=("u", "dx(u)"), explained=-0.5)
-    best = SimpleNamespace(what="learned")
-    shares = {"found": 0.01, "known": 0.0, "left": 1.0}
-    said = found_terms._said(best, None, learned, shares)
-    assert said.startswith("not trusted: nothing was found for ?")
-    learned.explained = 0.98
-    said = found_terms._said(best, None, learned, shares)
-    assert said.startswith("the missing term was learned as a function of u, dx(u) at each point")
-    assert "the fields change by no more than noise" in found_terms._said(best, None, learned, {})
+    names = ("u", "dx(u)")
+    said = found_terms.learned_text(names, -0.5, "")
+    assert said.startswith("not trusted: nothing was found for ?; a function of u, dx(u)")
+    assert found_terms.learned_text(names, 0.98, "all").endswith(
+        "explains 98 % of what the known terms leave: all"
+    )
 
 
 @pytest.mark.slow

@@ -24,7 +24,8 @@ def shares_of_change(whole: Valued, known: Valued | None, data: Trajectories) ->
     The share of a part is its inner product with the change, over the square of the change; a part
     that works against the others can have one below 0. What is left is the square of the rest over
     that of the change. Fields have units of their own, so each counts by its own change. What noise
-    adds to these squares is drawn, and taken out. Fields that change by no more than noise have none.
+    adds to these squares is drawn, and taken out. Without such a change
+    there are none.
     """
     origin = data.grid.origin
     given = [

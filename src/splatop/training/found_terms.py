@@ -247,19 +247,23 @@ def _said(
         signed = terms.removeprefix("+").replace(" +", " + ").replace(" -", " - ")
         return f"the missing term is {signed}{trust}: {makes}"
     if best.what == "learned" and learned is not None:
-        of = f"a function of {', '.join(learned.names)} at each point"
-        if learned.explained < _LEAST_EXPLAINED:
-            share = max(learned.explained, 0.0)
-            return (
-                f"not trusted: nothing was found for ?; {of} explains {_percent(share)} of what "
-                "the known terms leave (is there noise, or something that drives the fields and "
-                "is not among them?)"
-            )
-        return (
-            f"the missing term was learned as {of}, which explains "
-            f"{_percent(learned.explained)} of what the known terms leave: {makes}"
-        )
+        return learned_text(learned.names, learned.explained, makes)
     return "nothing found for ? lowers the error of rollouts: the known terms stand alone"
+
+
+def learned_text(names: tuple[str, ...], explained: float, makes: str) -> str:
+    """What is said of a learned term that explains this share of what the known terms leave."""
+    of = f"a function of {', '.join(names)} at each point"
+    if explained < _LEAST_EXPLAINED:
+        return (
+            f"not trusted: nothing was found for ?; {of} explains {_percent(max(explained, 0.0))} "
+            "of what the known terms leave (is there noise, or something that drives the fields "
+            "and is not among them?)"
+        )
+    return (
+        f"the missing term was learned as {of}, which explains {_percent(explained)} of what the "
+        f"known terms leave: {makes}"
+    )
 
 
 def _percent(share: float) -> str:

@@ -32,8 +32,8 @@ def rollout_errors(
 
 
 def still_errors(data: Trajectories, count: int, steps: int) -> np.ndarray:
-    """Relative errors `(count, steps)` of trajectories' first frames taken for all that follow: what
-    any model has to be better than."""
+    """Relative errors `(count, steps)` of first frames taken for all that follow: what any model
+    has to be better than."""
     found = []
     for b in range(count):
         frames = np.asarray(data.window(b, 0, steps + 1), float)
