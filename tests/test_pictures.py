@@ -18,7 +18,6 @@ from splatop.report.isosurface import LEVEL
 from splatop.report.raster import raster
 from splatop.report.sensor_pictures import write_placement_picture
 from splatop.report.term_curves import Curve, Map
-from splatop.reproduce import snapshots
 from splatop.reproduce.encoding import Encoding
 from splatop.reproduce.learned_term import _curves, _map
 from splatop.reproduce.rollout_frames import RolloutFrames
@@ -68,12 +67,11 @@ def test_snapshots_of_a_scalar_are_its_values_and_methods_have_an_order():
 def test_isosurfaces_lie_where_the_field_has_their_value(monkeypatch):
     drawn = []
 
-    class Recorded(snapshots.Poly3DCollection):
-        def __init__(self, triangles, **given):
-            drawn.append(triangles)
-            super().__init__(triangles, **given)
+    def recorded(values, level, found=isosurface.isosurface):
+        drawn.append(found(values, level))
+        return drawn[-1]
 
-    monkeypatch.setattr(snapshots, "Poly3DCollection", Recorded)
+    monkeypatch.setattr(isosurface, "isosurface", recorded)
     wave = np.broadcast_to(np.cos(X)[:, None, None], (16, 16, 16))
     reference = np.stack([wave, wave])[:, None]
     prediction = reference.copy()
@@ -81,7 +79,8 @@ def test_isosurfaces_lie_where_the_field_has_their_value(monkeypatch):
     figure = isosurface_figure([frames_of(reference, prediction)])
     # Linear interpolation of a cosine over a cell: (2π/16)² / 8 = 0.02 of its value.
     for triangles, level in zip(drawn, 3 * (LEVEL, -LEVEL), strict=True):
-        np.testing.assert_allclose(np.cos(2 * np.pi * triangles[..., 0]), level, atol=0.02)
+        x = triangles[..., 0] / 16  # they are in grid cells
+        np.testing.assert_allclose(np.cos(2 * np.pi * x), level, atol=0.02)
     assert "diverged" in {text.get_text() for text in figure.axes[3].texts}
 
 

@@ -24,6 +24,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
+from measured import write_between
 from splatop.bench.coarse_cases import CoarseCase, Rollout, cases, of_stepper
 from splatop.bench.coarse_cost import SEED, cost_per_frame, judges
 from splatop.coarse import truncate
@@ -215,9 +216,7 @@ def tables() -> None:
             ships = f"coarse_{name}" in coarse_models()
             said = "A model ships" if ships else "No model ships"
             parts.append(f"### {cases()[name].name}\n\n{said}; not measured.")
-    text = PAGE.read_text()
-    head, tail = text.split(BEGIN)[0], text.split(END)[1]
-    PAGE.write_text(f"{head}{BEGIN}\n" + "\n\n".join(parts) + f"\n{END}{tail}")
+    write_between(PAGE, BEGIN, END, "\n\n".join(parts))
 
 
 def _section(name: str, found: dict) -> str:

@@ -8,6 +8,7 @@ import shutil
 import sys
 from pathlib import Path
 
+from measured import write_between
 from splatop.cli.demo import NOISE, TEST, TITLES, TRAINING, answer
 from splatop.evaluate import load_metrics
 from splatop.evaluate.written import plain
@@ -49,10 +50,7 @@ def main(folder: Path) -> None:
         (ROOT / "README.md", "docs/images/"),
         (ROOT / "docs" / "index.md", "images/"),
     ):
-        text = page.read_text()
-        head, tail = text.split(BEGIN)[0], text.split(END)[1]
-        written = block(found).replace("docs/images/", path)
-        page.write_text(f"{head}{BEGIN}\n{written}\n{END}{tail}")
+        write_between(page, BEGIN, END, block(found).replace("docs/images/", path))
 
 
 if __name__ == "__main__":

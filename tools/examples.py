@@ -20,6 +20,7 @@ from typing import Any
 import jax
 import numpy as np
 
+from measured import table
 from splatop.data import ArrayTrajectories
 from splatop.data.atomic import complete_or_absent
 from splatop.equation import EXAMPLES, Example
@@ -195,11 +196,6 @@ def row(label: str, case: dict[str, Any]) -> list[str]:
     held = [e for e in errors if e is not None]
     shown = [f"**{number(e)}**" if held and e == min(held) else number(e) for e in errors]
     return [label, *shown, verdict(case)]
-
-
-def table(header: list[str], rows: list[list[str]]) -> str:
-    lines = [header, ["---"] * len(header), *rows]
-    return "\n".join("| " + " | ".join(line) + " |" for line in lines)
 
 
 HEADER = ["example", "surrogate", "physics alone", "FNO alone", ""]

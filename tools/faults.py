@@ -17,6 +17,8 @@ import time
 from collections.abc import Callable
 from pathlib import Path
 
+from measured import table, write_between
+
 ROOT = Path(__file__).resolve().parent.parent
 sys.path.insert(0, str(ROOT / "tests"))
 from command import run, same_run, start, train_arguments  # noqa: E402
@@ -159,20 +161,12 @@ def drill(trials: int, seed: int, only: list[str] | None = None) -> dict:
 
 def write_page(found: dict) -> None:
     rows = [
-        f"| {held['what']} | {held['trials']} | {len(held['failures'])} |"
+        [held["what"], str(held["trials"]), str(len(held["failures"]))]
         for held in found["faults"].values()
     ]
-    block = "\n".join(
-        [
-            f"Written by `tools/faults.py` (seed {found['seed']}).",
-            "",
-            "| fault | trials | anything lost or left behind |",
-            "| --- | --- | --- |",
-            *rows,
-        ]
-    )
-    before, rest = PAGE.read_text().split(BEGIN)
-    PAGE.write_text(f"{before}{BEGIN}\n{block}\n{END}{rest.split(END)[1]}")
+    written = table(["fault", "trials", "anything lost or left behind"], rows)
+    said = f"Written by `tools/faults.py` (seed {found['seed']})."
+    write_between(PAGE, BEGIN, END, f"{said}\n\n{written}")
 
 
 def main() -> int:

@@ -28,6 +28,8 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
+from measured import table, write_between
+
 ROOT = Path(__file__).resolve().parent.parent
 RESULTS, PAGE = ROOT / "results" / "fuzz.json", ROOT / "docs" / "reliability.md"
 BEGIN, END = "<!-- fuzz:begin -->", "<!-- fuzz:end -->"
@@ -782,35 +784,25 @@ def events(process: subprocess.Popen) -> Iterator[dict]:
         yield json.loads(line)
 
 
-def table(results: dict) -> str:
+def said(results: dict) -> str:
     rows = [
-        f"| {TARGETS[name][0]} | {held['cases']:,} | {held['accepted']:,} | {held['refused']:,} "
-        f"| {len(held['failures'])} | {len(held['library'])} |"
+        [
+            TARGETS[name][0],
+            *(f"{held[key]:,}" for key in ("cases", "accepted", "refused")),
+            *(str(len(held[key])) for key in ("failures", "library")),
+        ]
         for name, held in results["targets"].items()
     ]
+    header = ["what was changed", "cases", "accepted", "refused", "failures", "lost in a library"]
     total = sum(held["cases"] for held in results["targets"].values())
-    return "\n".join(
-        [
-            f"Written by `tools/fuzz.py` (seed {results['seed']}, {total:,} cases, Python "
-            f"{results['python']}): *accepted* means that the change did no harm, *refused* that a "
-            "`SplatopError` or a clean exit came out; any other exception, a "
-            f"warning of NumPy's, or more than {SECONDS} seconds of computing ({4 * SECONDS} where models are "
-            "compiled), is a *failure*. In the last column a library that is not Python "
-            "crashed or never came back.",
-            "",
-            "| what was changed | cases | accepted | refused | failures | lost in a library |",
-            "| --- | --- | --- | --- | --- | --- |",
-            *rows,
-        ]
+    return (
+        f"Written by `tools/fuzz.py` (seed {results['seed']}, {total:,} cases, Python "
+        f"{results['python']}): *accepted* means that the change did no harm, *refused* that a "
+        "`SplatopError` or a clean exit came out; any other exception, a "
+        f"warning of NumPy's, or more than {SECONDS} seconds of computing ({4 * SECONDS} where models are "
+        "compiled), is a *failure*. In the last column a library that is not Python "
+        "crashed or never came back.\n\n" + table(header, rows)
     )
-
-
-def write_page(results: dict) -> None:
-    text = PAGE.read_text()
-    if BEGIN in text:
-        before, rest = text.split(BEGIN)
-        after = rest.split(END)[1]
-        PAGE.write_text(f"{before}{BEGIN}\n{table(results)}\n{END}{after}")
 
 
 def main() -> int:
@@ -839,7 +831,7 @@ def main() -> int:
     if not given.only:
         RESULTS.parent.mkdir(exist_ok=True)
         RESULTS.write_text(json.dumps(results, indent=1) + "\n")
-        write_page(results)
+        write_between(PAGE, BEGIN, END, said(results))
     return int(any(held["failures"] for held in results["targets"].values()))
 
 

@@ -2,7 +2,7 @@
 
 import argparse
 import json
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
 
 import numpy as np
@@ -16,7 +16,13 @@ def relative(a: np.ndarray, b: np.ndarray) -> float:
 def write_between(page: Path, begin: str, end: str, text: str) -> None:
     """Put text in the place of what stands between two marks of a page."""
     head, rest = page.read_text().split(begin)
-    page.write_text(f"{head}{begin}\n{text}\n{end}{rest.split(end)[1]}")
+    page.write_text(f"{head}{begin}\n{text}\n{end}{rest.partition(end)[2]}")
+
+
+def table(header: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
+    """A table in Markdown."""
+    lines = [header, ["---"] * len(header), *rows]
+    return "\n".join(f"| {' | '.join(line)} |" for line in lines)
 
 
 def measure_or_tables(

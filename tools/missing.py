@@ -20,6 +20,7 @@ from typing import Any
 import numpy as np
 
 from examples import DROPPED, TEST, TRAIN, solved
+from measured import write_between
 from splatop import discover
 from splatop.benchmarks import get_benchmark
 from splatop.data import ArrayTrajectories, generate, split
@@ -221,9 +222,7 @@ def main() -> None:
     parser.add_argument("--tables", action="store_true")
     given = parser.parse_args()
     if given.tables:
-        begin, end = "<!-- missing:begin -->", "<!-- missing:end -->"
-        head, _, rest = DOCS.read_text().partition(begin)
-        DOCS.write_text(f"{head}{begin}\n{table()}\n{end}{rest.partition(end)[2]}")
+        write_between(DOCS, "<!-- missing:begin -->", "<!-- missing:end -->", table())
         return
     RESULTS.parent.mkdir(parents=True, exist_ok=True)
     for name in given.names or rows():

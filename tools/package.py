@@ -12,6 +12,8 @@ import tempfile
 import zipfile
 from pathlib import Path
 
+from measured import table, write_between
+
 ROOT = Path(__file__).resolve().parent.parent
 RESULTS, PAGE = ROOT / "results" / "package.json", ROOT / "docs" / "package.md"
 BEGIN, END = "<!-- package:begin -->", "<!-- package:end -->"
@@ -88,15 +90,15 @@ def try_in(python: str, wheel: Path) -> dict:
 
 
 def block(held: dict) -> str:
-    versions = "\n".join(
-        f"| {one['python']} | {one['jax']} | {one['equinox']} | {one['numpy']} |"
-        for one in held["tried"]
+    versions = table(
+        ["Python", "JAX", "Equinox", "NumPy"],
+        [[one[what] for what in ("python", "jax", "equinox", "numpy")] for one in held["tried"]],
     )
     return (
         f"The wheel of splatop {held['version']} takes {held['wheel_bytes'] / 1e6:.2f} MB, "
         f"{held['model_bytes'] / 1e6:.2f} MB of it {held['models']} trained models; the sdist "
         f"{held['sdist_bytes'] / 1e6:.2f} MB. Installed into empty environments and tried there:\n\n"
-        f"| Python | JAX | Equinox | NumPy |\n| --- | --- | --- | --- |\n{versions}"
+        + versions
     )
 
 
@@ -110,9 +112,7 @@ def main() -> None:
         held["tried"] = [try_in(python, wheel) for python in pythons]
     RESULTS.parent.mkdir(exist_ok=True)
     RESULTS.write_text(json.dumps(held, indent=1) + "\n")
-    text = PAGE.read_text()
-    before, rest = text.split(BEGIN)
-    PAGE.write_text(f"{before}{BEGIN}\n{block(held)}\n{END}{rest.split(END)[1]}")
+    write_between(PAGE, BEGIN, END, block(held))
     print(block(held))
 
 

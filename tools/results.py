@@ -3,6 +3,7 @@
 import json
 from pathlib import Path
 
+from measured import table
 from paper_system import read as read_paper_system
 from result_figures import draw_all
 from rivals import finished
@@ -22,11 +23,6 @@ BEGIN, END = "<!-- results:begin -->", "<!-- results:end -->"
 
 def number(value: float | None, digits: int = 2) -> str:
     return plain(value, digits, scientific=digits, missing="diverged")
-
-
-def table(header: list[str], rows: list[list[str]]) -> str:
-    lines = [header, ["---"] * len(header), *rows]
-    return "\n".join("| " + " | ".join(line) + " |" for line in lines)
 
 
 def shipped() -> dict:

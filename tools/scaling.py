@@ -2,6 +2,7 @@
 
 from pathlib import Path
 
+from measured import write_between
 from splatop.estimate import counted, estimate
 from splatop.model import ModelSpec
 from splatop.numerics import Numerics
@@ -65,9 +66,7 @@ def main() -> None:
             *(row(*size) for size in SIZES),
         ]
     )
-    text = PAGE.read_text()
-    before, rest = text.split(BEGIN)
-    PAGE.write_text(f"{before}{BEGIN}\n{block}\n{END}{rest.split(END)[1]}")
+    write_between(PAGE, BEGIN, END, block)
     print(block)
 
 

@@ -6,6 +6,7 @@ python tools/which_tool.py
 import json
 from pathlib import Path
 
+from measured import table, write_between
 from splatop.evaluate.written import plain
 
 ROOT = Path(__file__).resolve().parent.parent
@@ -81,11 +82,8 @@ def _stiff() -> list[tuple[str, str, str, str]]:
 
 
 def main() -> None:
-    lines = ["| job | the peer | splatop | measured by |", "| --- | --- | --- | --- |"]
-    lines += ["| " + " | ".join(row) + " |" for row in rows()]
-    text = PAGE.read_text()
-    head, tail = text.split(BEGIN)[0], text.split(END)[1]
-    PAGE.write_text(f"{head}{BEGIN}\n" + "\n".join(lines) + f"\n{END}{tail}")
+    header = ["job", "the peer", "splatop", "measured by"]
+    write_between(PAGE, BEGIN, END, table(header, rows()))
 
 
 if __name__ == "__main__":

@@ -43,6 +43,8 @@ def _fits(value: Any, kind: Any) -> bool:
         return len(value) == len(inner) and all(map(_fits, value, inner))
     if origin in (list, frozenset):
         return isinstance(value, origin) and all(_fits(item, inner[0]) for item in value)
+    if origin is dict:
+        return isinstance(value, dict) and all(_fits(item, inner[1]) for item in value.values())
     if origin is collections.abc.Callable:
         return callable(value)
     if not inspect.isclass(kind):

@@ -9,15 +9,12 @@ import jax.numpy as jnp
 from jaxtyping import Array, Float
 
 from .precomputed import weights_and_rest
-from .spectral import Field
-from .stepper import Coefficients, Stepper
-
-# A field on another grid than the one it is made of.
-Other = Float[Array, "C *M"]
+from .spectral import Field, Other
+from .stepper import Coefficients, Stepper, StepperAround
 
 
-class Ensemble(Stepper):
-    """Members that differ in their arrays alone; a step is the mean of their steps.
+class Ensemble(StepperAround):
+    """Several trained models of one kind as one stepper: a step is the mean of their steps.
 
     Every array of `members` has the member as its first axis. What has no arrays, such as a physics
     with a lattice encoder, is computed once for all.
@@ -44,20 +41,8 @@ class Ensemble(Stepper):
         return member(self.members, index)
 
     @property
-    def scannable(self) -> bool:
-        return self.members.scannable
-
-    @property
-    def light_gradient(self) -> bool:
-        return self.members.light_gradient
-
-    @property
-    def interval(self) -> float | None:
-        return self.members.interval
-
-    @property
-    def autonomous(self) -> bool:
-        return self.members.autonomous
+    def inside(self) -> Stepper:
+        return self.members
 
     @property
     def embedded(self) -> Any:
@@ -82,11 +67,6 @@ class Ensemble(Stepper):
     @property
     def alone(self) -> tuple[Stepper, ...]:
         return tuple(self.member(k) for k in range(self.count))
-
-    @property
-    def network(self) -> Any:
-        """All members' networks; their parameters are counted together."""
-        return getattr(self.members, "network", None)
 
 
 def stack(trees: Sequence[Any]) -> Any:

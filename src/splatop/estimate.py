@@ -64,7 +64,8 @@ def estimate(
     horizon: int = 5,
     devices: int = 1,
 ) -> Cost:
-    """Costs of a model on a grid, trained with batches of windows of `horizon` steps."""
+    """Operations and bytes of a step of a model on a grid of `points`, and of a training step with
+    `batch` windows of `horizon` steps, shared by so many `devices`."""
     _check(spec, points, batch, horizon, devices)
     channels, cells = len(spec.fields), math.prod(points)
     physics, work = 0.0, 0
@@ -195,15 +196,15 @@ def _physics(
     encoder = physics.jets.gaussian_encoder
     if encoder is not None:
         anchors = encoder.anchors
-        encode = _resampling(work, anchors, channels) + channels * _forward_fft(anchors)
+        encode = _resampling(work, anchors, channels) + channels * _fft(anchors)
         lattice = math.prod(anchors)
     else:
-        encode = channels * _forward_fft(work)
+        encode = channels * _fft(work)
     band = physics.jets.filter.band(Grid(work, physics.jets.lengths))
     modes = math.prod(2 * b + 1 for b in band)
-    render = derivatives * channels * (_inverse_fft(work) + 6 * modes)
+    render = derivatives * channels * (_fft(work) + 6 * modes)
     products = channels * cells * (2 * len(physics.equation.term_names) * spec.dims + _RK4)
-    there_and_back = channels * (_forward_fft(work) + _inverse_fft(work))
+    there_and_back = 2 * channels * _fft(work)
     filtered = there_and_back if physics.equation.degree > 1 else 0.0
     stage = encode + render + products + filtered
     total = 2 * there + 4 * physics.substeps * stage + there_and_back
@@ -222,11 +223,7 @@ def _resampling(source: tuple[int, ...], target: tuple[int, ...], channels: int)
     return total
 
 
-def _forward_fft(points: tuple[int, ...]) -> float:
+def _fft(points: tuple[int, ...]) -> float:
     """Of real numbers: half of the usual 5 n log2 n."""
     cells = math.prod(points)
     return 2.5 * cells * math.log2(max(cells, 2))
-
-
-def _inverse_fft(points: tuple[int, ...]) -> float:
-    return _forward_fft(points)

@@ -23,6 +23,7 @@ from .jets import Jet
 from .spectral import (
     Field,
     Filter,
+    Other,
     band_modes,
     band_values,
     from_modes,
@@ -199,7 +200,7 @@ class Scheme(eqx.Module):
         return from_modes(pad_modes(modes, self.band, self.grid.points), self.grid.points)
 
 
-def _at_most(u: Field, points: tuple[int, ...]) -> Float[Array, "C *M"]:
+def _at_most(u: Field, points: tuple[int, ...]) -> Other:
     """On no more points than these along each axis."""
     return resample(u, tuple(min(n, m) for n, m in zip(u.shape[1:], points, strict=True)))
 

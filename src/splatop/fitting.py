@@ -62,14 +62,19 @@ def fit(
     report: Reporter = silent,
     say: Say = lambda _: None,
 ) -> Fitted:
-    """A surrogate of the trajectories, with whatever of its equation is known.
+    """Train a surrogate on trajectories, with whatever is known of their equation.
 
-    `data` are arrays `(B, T, C, *N)` or `(T, C, *N)` with `dt` and `lengths` (one per axis), the
-    `origin` that the coordinates of an equation begin at (else 0) and, unless the equation's order
-    is theirs, the names of the `fields`; or xarray with named dimensions and coordinates; or
-    trajectories, or a file of them. `equation` is text, or the name of a benchmark or example.
-    `coefficients` are those known, the others are identified; `drop_terms` are terms that the
-    physics shall not know. A term found for `?` respects each `symmetry`, as in `discover`.
+    `data` are an array `(B, T, C, *N)` of B trajectories of T frames, C fields and N points along
+    each axis, or `(T, C, *N)` of one trajectory; or xarray with named dimensions and coordinates;
+    or `Trajectories`; or the path of a file. An array needs `dt`, the time between frames, and
+    `lengths`, the side of the box along each axis, in the units of the coefficients; `origin` is
+    where the axes begin (else 0), `fields` names the channels where their order is not that of the
+    equation.
+
+    `equation` is text such as "dt(u) = D*lap(u) + ?", an `Equation`, or the name of a benchmark or
+    example. `coefficients` are the known values, the others are identified; `drop_terms` names
+    terms that the physics must not use. A term found for `?` respects each `symmetry`, as in
+    `discover`.
 
     Complex arrays are those of complex fields: `psi` becomes the real fields `psi_re` and `psi_im`,
     and the equation may be written for either. An equation with `t` in it needs the time `t0` of
@@ -100,71 +105,38 @@ def fit(
     of each; with 0 nothing is, and the report is about the training data and says so. The run is
     kept in the folder `out`, where an interrupted one is continued; without it, nowhere.
     """
+    place: dict[str, Any] = {
+        "dt": dt,
+        "lengths": lengths,
+        "origin": origin,
+        "boundary": boundary,
+        "sampling": sampling,
+        "shape": shape,
+        "points": points,
+    }
+    meaning: dict[str, Any] = {
+        "fields": fields,
+        "periodic": periodic,
+        "mask": mask,
+        "drop_end": drop_end,
+        "t0": t0,
+        "times": times,
+        "inputs": inputs,
+    }
+    told = None
     if isinstance(data, Observations) or sensors is not None:
-        refuse_with_sensors(
-            fields=fields,
-            periodic=periodic,
-            mask=mask,
-            drop_end=drop_end or None,
-            t0=t0,
-            times=times,
-            inputs=inputs,
-        )
+        refuse_with_sensors(**{**meaning, "drop_end": drop_end or None})
+        asked = equation if isinstance(equation, Equation) else equation_text(equation, 1)
         told = from_sensors(
-            data,
-            equation if isinstance(equation, Equation) else equation_text(equation, 1),
-            coefficients=coefficients,
-            lengths=lengths,
-            points=points,
-            dt=dt,
-            origin=origin,
-            boundary=boundary,
-            sampling=sampling,
-            shape=shape,
-            say=say,
-            **(sensors or {}),
+            data, asked, coefficients=coefficients, say=say, **place, **(sensors or {})
         )
-        fitted = fit(
+        data, coefficients, settings = (
             told.trajectories,
-            equation,
-            coefficients=told.coefficients,
-            drop_terms=drop_terms,
-            symmetry=symmetry,
-            coarse=coarse,
-            stride=stride,
-            grid=grid,
-            refine=refine,
-            operator=operator,
-            encoder=encoder,
-            preset=preset,
-            settings=told.settings(settings),
-            hold_out=hold_out,
-            out=out,
-            report=report,
-            say=say,
+            told.coefficients,
+            told.settings(settings),
         )
-        doubt = told.judge(fitted.model, say)
-        if doubt is not None:
-            warnings.warn(doubt, stacklevel=2)
-        return fitted
-    trajectories = as_trajectories(
-        data,
-        dt=dt,
-        lengths=lengths,
-        origin=origin,
-        fields=fields,
-        periodic=periodic,
-        boundary=boundary,
-        sampling=sampling,
-        shape=shape,
-        mask=mask,
-        points=points,
-        drop_end=drop_end,
-        t0=t0,
-        times=times,
-        inputs=inputs,
-        default_fields=fields_of(equation),
-    )
+        place, meaning = {}, {}
+    trajectories = as_trajectories(data, **place, **meaning, default_fields=fields_of(equation))
     text = equation_text(equation, trajectories.grid.dims)
     for name, value in (coefficients or {}).items():
         check_number(name, value)
@@ -197,6 +169,9 @@ def fit(
         )
         config, history = read_json(folder / CONFIG), read_history(folder / HISTORY)
     say(model.record["summary"])
+    doubt = None if told is None else told.judge(model, say)
+    if doubt is not None:
+        warnings.warn(doubt, stacklevel=2)
     return Fitted(
         model=model,
         coefficients={

@@ -158,10 +158,11 @@ def build_physics(
     domain: Domain | None = None,
     layout: Layout = (),
 ) -> Physics:
-    """Φ of an equation with these numerics; `encoder` replaces an untrained one.
+    """The embedded physics of an equation: a stepper of states `(C, *N)` by the time `dt`.
 
     Without a `domain` the box of sides `lengths` is periodic. Between walls, `layout` says where
-    the points of states lie along each axis.
+    the points of states lie along each axis ("ends", "cells" or "left"). `encoder` is used in
+    place of the one that `numerics` name, which is untrained.
     """
     integrator = build_integrator(numerics)
     if domain is not None and not domain.all_periodic:

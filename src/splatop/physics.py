@@ -7,7 +7,7 @@ from typing import Any
 import equinox as eqx
 import jax
 import jax.numpy as jnp
-from jaxtyping import Array, Float
+from jaxtyping import Array
 
 from .encoders import Encoder
 from .equation import Equation
@@ -18,7 +18,7 @@ from .etdrk4 import Scheme, linear_symbols, mode_tables
 from .grid import Grid, as_number
 from .integrators import RK4, ExactPart, Integrator, Tendency, as_integrator
 from .jets import JetProvider
-from .spectral import Field, derivative_symbol, from_modes, resample, to_modes
+from .spectral import Field, Other, derivative_symbol, from_modes, resample, to_modes
 from .stepper import INTERVAL, Coefficients, Stepper, driven, inputs_at, interval_of, later
 
 
@@ -28,6 +28,10 @@ class Physics(Stepper):
     equation: eqx.AbstractVar[Equation]
     dt: eqx.AbstractVar[float]
     integrator: eqx.AbstractVar[Integrator]
+
+    def __check_init__(self):
+        if not self.dt > 0:
+            raise SplatopError(f"expected a positive time step, got dt={self.dt:g}")
 
     @property
     def substeps(self) -> int:
@@ -121,10 +125,6 @@ class EmbeddedPhysics(Physics):
     integrator: Integrator = eqx.field(default=RK4(), converter=as_integrator)
     working_grid: bool = eqx.field(static=True, default=True)
 
-    def __check_init__(self):
-        if not self.dt > 0:
-            raise SplatopError(f"expected a positive time step, got dt={self.dt:g}")
-
     def advance(
         self,
         u: Field,
@@ -165,13 +165,13 @@ class EmbeddedPhysics(Physics):
         )
         return resample(self.jets.filter(advanced, self.jets.lengths), points)
 
-    def enter(self, u: Field) -> Float[Array, "C *M"]:
+    def enter(self, u: Field) -> Other:
         """On the working grid where that has fewer points: a rollout stays there."""
         points = tuple(u.shape[1:])
         near = self.working_points(points) if self.working_grid else points
         return resample(u, tuple(min(pair) for pair in zip(points, near, strict=True)))
 
-    def leave(self, state: Field, points: tuple[int, ...]) -> Float[Array, "C *M"]:
+    def leave(self, state: Field, points: tuple[int, ...]) -> Other:
         return resample(state, points)
 
     def _in_modes(self, points: tuple[int, ...]) -> bool:

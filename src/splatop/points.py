@@ -22,10 +22,11 @@ _NODES, _MOST_NODES = 24, 300_000
 
 @dataclass(frozen=True)
 class Points:
-    """P places in a box of side `lengths` that begins at `origin`: what a `Grid` is to a field on
-    a uniform grid.
+    """P fixed places, in a box of side `lengths` that begins at `origin`, where fields are known:
+    the counterpart of a `Grid` for scattered data.
 
-    A value that JSON holds, so the places are text (`packed`; `Points.of` makes it). Those of a
+    `Points.of(places)` makes it of an array `(P, d)`. It is a value that JSON can hold, so places
+    are kept as text (`packed`). Those of a
     masked grid know the grid, `cells`, and which of its points they are, `inside`.
     """
 

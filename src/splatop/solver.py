@@ -83,9 +83,8 @@ def solve(
     tolerance: float = 1e-6,
     t0: float = 0.0,
 ) -> tuple[Float[np.ndarray, "T C *N"], float]:
-    """The trajectory `u0, u(dt), ..., u(steps dt)` in double precision, and its error estimate.
-
-    The time of `u0` is `t0`.
+    """The trajectory `(steps + 1, C, *N)` from a state `u0` at the time `t0`, with frames `dt`
+    apart, in double precision on a periodic box; and its error estimate.
 
     Each frame is computed with n and with 2n substeps, n doubled until the two differ by less
     than the tolerance (relative L2 over all channels); the frame kept is what fourth order
@@ -134,10 +133,12 @@ def solve_trajectories(
     domain: Domain | None = None,
     t0: float = 0.0,
 ) -> Iterator[Float[np.ndarray, "T C *N"]]:
-    """One trajectory of `steps + 1` frames after another, in single precision.
+    """Solve from random initial states, one trajectory `(steps + 1, C, *N)` after another, in
+    single precision.
 
-    Between walls (`domain`), initial states are random harmonics of the domain. They are at the
-    time `t0`.
+    `initial` names the kind of initial state on a periodic box (`initial_condition`); between walls
+    and on shapes, which `domain` describes, it is made of random harmonics. The time of the initial
+    states is `t0`.
     """
     equation = equation.placed_at(grid.origin)
     keys = jax.random.split(jax.random.key(seed), trajectories)

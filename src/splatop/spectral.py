@@ -18,6 +18,8 @@ from .errors import SplatopError
 from .grid import Grid, as_number, as_numbers
 
 Field = Float[Array, "C *N"]
+# A field on another grid than the one it is made of.
+Other = Float[Array, "C *M"]
 
 # A filter weight below this is rounding noise of a float32 field.
 NEGLIGIBLE_WEIGHT = 1e-7
@@ -273,7 +275,7 @@ def interpolation_matrix(source: int, target: int) -> np.ndarray:
     return np.fft.irfft(kept, n=target, axis=0, norm="forward")
 
 
-def resample(u: Field, points: tuple[int, ...]) -> Float[Array, "C *M"]:
+def resample(u: Field, points: tuple[int, ...]) -> Other:
     """Band-limited resampling to another number of points: one small GEMM per axis."""
     if u.ndim - 1 != len(points):
         raise SplatopError(f"expected {u.ndim - 1} target sizes for {u.shape}, got {points}")

@@ -25,9 +25,11 @@ TIME, INTERVAL = "t", "dt"
 
 
 class Stepper(eqx.Module):
-    """`(u, coefficients) -> u_next`: reference solver, physics, operator and surrogate alike.
+    """A function `(u, coefficients) -> u_next` of a state `(C, *N)`: reference solver, physics,
+    operator and surrogate are all steppers.
 
-    What callers need to know of a particular stepper they ask it, by the properties below.
+    The properties below say what differs between them: a new stepper overrides those whose answer
+    is another for it.
     """
 
     @abc.abstractmethod
@@ -41,16 +43,17 @@ class Stepper(eqx.Module):
     def scannable(self) -> bool:
         """Whether steps may run in one compiled loop (`jax.lax.scan`).
 
-        XLA's convolutions are ten times slower there on CPUs, so that a network has to say that it
-        is: by an attribute `scannable` of its own.
+        XLA's convolutions are ten times slower there on CPUs, so that the `network` of a stepper
+        has to say that it is: by an attribute `scannable` of its own.
         """
-        return True
+        network = getattr(self, "network", None)
+        return network is None or bool(getattr(network, "scannable", False))
 
     @property
     def light_gradient(self) -> bool:
         """Whether the gradient of a step keeps little more than the state itself, so that a loss
-        over several steps need not compute them again on its way back."""
-        return False
+        over several steps need not compute them again on its way back: as the `network` says."""
+        return bool(getattr(getattr(self, "network", None), "light_gradient", False))
 
     @property
     def interval(self) -> float | None:
@@ -92,18 +95,43 @@ class Stepper(eqx.Module):
         return (self,)
 
 
-def network_says(network: Any, what: str) -> bool:
-    """A network's answer to `scannable` or `light_gradient`: no, unless it says yes."""
-    return bool(getattr(network, what, False))
+class StepperAround(Stepper):
+    """A stepper that hands states on to the one `inside`, whose time and loops are its own."""
+
+    @property
+    @abc.abstractmethod
+    def inside(self) -> Stepper:
+        """The stepper that does the work."""
+
+    @property
+    def scannable(self) -> bool:
+        return self.inside.scannable
+
+    @property
+    def light_gradient(self) -> bool:
+        return self.inside.light_gradient
+
+    @property
+    def interval(self) -> float | None:
+        return self.inside.interval
+
+    @property
+    def autonomous(self) -> bool:
+        return self.inside.autonomous
+
+    @property
+    def network(self) -> Any:
+        """The network inside, or those of all members, whose parameters are counted."""
+        return getattr(self.inside, "network", None)
 
 
 def rollout(
     stepper: Stepper, u0: Field, coefficients: Coefficients, *, steps: int, loop: bool | None = None
 ) -> Float[Array, "T C *M"]:
-    """The `steps` states that follow `u0`, each computed from the one before.
+    """The `steps` states that follow a state `u0` of shape `(C, *N)`, each from the one before.
 
-    In a compiled loop, or one after the other, as the stepper says; `loop` decides otherwise.
-    What changes from step to step is told by `course`.
+    Whether they are computed in one compiled loop is up to the stepper, unless `loop` says so.
+    `coefficients` may hold the time "t" of `u0`, and one value of "t" or "dt" for each step.
     """
     changing = course(stepper, coefficients, steps)
 
@@ -166,7 +194,7 @@ def at_step(changing: Mapping[str, Array | np.ndarray], n: int) -> dict[str, Arr
 
 
 def of_frames(coefficients: Coefficients, which: Any) -> Coefficients:
-    """Those of some of several frames, for each of which there is a time, or one for all."""
+    """Those of one or some of several frames, for each of which there is a time, or one for all."""
     found = {
         name: jax.tree.map(lambda a: np.asarray(a)[which], value)
         if isinstance(value, Signal) and value.times.ndim == 2
@@ -178,11 +206,6 @@ def of_frames(coefficients: Coefficients, which: Any) -> Coefficients:
         chosen = times[which] if times.ndim else np.broadcast_to(times, np.shape(which))
         found[TIME] = np.asarray(chosen)
     return found
-
-
-def of_frame(coefficients: Coefficients, n: int) -> Coefficients:
-    """Those of one of several frames."""
-    return of_frames(coefficients, n)
 
 
 def driven(

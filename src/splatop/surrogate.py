@@ -11,7 +11,7 @@ from .errors import unknown_name
 from .operators import Conditioning, apply_network
 from .physics import Physics
 from .spectral import Field
-from .stepper import INTERVAL, Coefficients, Stepper, inputs_at, network_says
+from .stepper import INTERVAL, Coefficients, Stepper, inputs_at
 
 COUPLINGS = ("parallel", "sequential", "rhs")
 
@@ -48,7 +48,7 @@ def _answer(
 
 
 class Surrogate(Stepper):
-    """Embedded physics plus a neural operator.
+    """Embedded physics plus a neural operator, as a stepper of states `(C, *N)`.
 
     The network sees the state in units of the data (`center`, `spread`) and answers in units of
     the residual that Φ leaves (`scale`), so an untrained network cannot drown a good Φ. `coupling`
@@ -97,14 +97,6 @@ class Surrogate(Stepper):
         seen = u if self.coupling == "parallel" else physics
         total = physics + self.correction(seen, coefficients)
         return self.physics.confine(total, coefficients) if self.confined else total
-
-    @property
-    def scannable(self) -> bool:
-        return network_says(self.network, "scannable")
-
-    @property
-    def light_gradient(self) -> bool:
-        return network_says(self.network, "light_gradient")
 
     @property
     def interval(self) -> float:
@@ -157,14 +149,6 @@ class ScaledOperator(Stepper):
     spread: Float[Array, " C"]
     conditioning: Conditioning | None = None
     inputs: Inputs | None = None
-
-    @property
-    def scannable(self) -> bool:
-        return network_says(self.network, "scannable")
-
-    @property
-    def light_gradient(self) -> bool:
-        return network_says(self.network, "light_gradient")
 
     @property
     def autonomous(self) -> bool:

@@ -32,116 +32,55 @@ MOST_MOMENTS = 1_000_000
 # Options of a command line, as they came, by name.
 Reading = dict[str, Any]
 
+
+def option(kind: Any, help: str, *flags: str, default: Any = None) -> tuple[Any, Any]:
+    """An option's type, as typer reads it, and its default."""
+    return Annotated[kind, typer.Option(*flags, help=help)], default
+
+
+TEXT, NUMBER = str | None, float | None
 _OPTIONS: dict[str, tuple[Any, Any]] = {
-    "axes": (
-        Annotated[
-            str | None,
-            typer.Option(
-                help="Order of the axes where the file does not say: letters of b t c x y z."
-            ),
-        ],
-        None,
+    "axes": option(TEXT, "Order of the axes where the file does not say: letters of b t c x y z."),
+    "fields": option(
+        TEXT,
+        "Fields to read, or names of the channels: u,v,p. u=usol reads usol as u, v=dt(u) is the "
+        "rate of u by differences.",
     ),
-    "fields": (
-        Annotated[
-            str | None,
-            typer.Option(
-                help="Fields to read, or names of the channels: u,v,p. u=usol reads usol as u, "
-                "v=dt(u) is the rate of u by differences."
-            ),
-        ],
-        None,
+    "lengths": option(TEXT, "Side lengths of the box: 1 for all axes, or 1,2,1."),
+    "origin": option(
+        TEXT, "Where the axes begin, else the file's, or 0: -1 for all axes, or -1,0."
     ),
-    "lengths": (
-        Annotated[
-            str | None, typer.Option(help="Side lengths of the box: 1 for all axes, or 1,2,1.")
-        ],
-        None,
+    "dt": option(NUMBER, "Time between frames."),
+    "t0": option(NUMBER, "Time of the first frame, else what the file says."),
+    "inputs": option(TEXT, "Fields that drive the others and are not predicted: f,w."),
+    "periodic": option(
+        bool, "Take the data as periodic without looking.", "--periodic", default=False
     ),
-    "origin": (
-        Annotated[
-            str | None,
-            typer.Option(
-                help="Where the axes begin, else the file's, or 0: -1 for all axes, or -1,0."
-            ),
-        ],
-        None,
+    "boundary": option(
+        TEXT,
+        'What holds at the edges: "x0: u = 0; x1: dn(u) = 0; y: periodic". x means both ends, all '
+        "everything, free sets nothing.",
     ),
-    "dt": (Annotated[float | None, typer.Option(help="Time between frames.")], None),
-    "t0": (
-        Annotated[
-            float | None, typer.Option(help="Time of the first frame, else what the file says.")
-        ],
-        None,
+    "sampling": option(
+        TEXT,
+        "Where the points of a bounded axis lie, if coordinates do not tell: ends, cells or left, "
+        "for all axes or one for each.",
     ),
-    "inputs": (
-        Annotated[
-            str | None,
-            typer.Option(help="Fields that drive the others and are not predicted: f,w."),
-        ],
-        None,
+    "shape": option(
+        TEXT,
+        'The part of the plane that 2D data are of: "disk(0.5, 0.5, 0.4)", "box - disk(0.4, 0.5, '
+        '0.15)", "polygon(0 0, 1 0, 0 1)", or a mesh file.',
     ),
-    "periodic": (
-        Annotated[
-            bool, typer.Option("--periodic", help="Take the data as periodic without looking.")
-        ],
-        False,
+    "mask": option(
+        TEXT,
+        "The shape as a variable of the file: 1 inside, 0 outside; or nan, where values outside "
+        "are NaN.",
     ),
-    "boundary": (
-        Annotated[
-            str | None,
-            typer.Option(
-                help='What holds at the edges: "x0: u = 0; x1: dn(u) = 0; y: periodic". '
-                "x means both ends, all everything, free sets nothing."
-            ),
-        ],
-        None,
+    "resample": option(
+        bool, "Interpolate uneven coordinates and times to even ones.", "--resample", default=False
     ),
-    "sampling": (
-        Annotated[
-            str | None,
-            typer.Option(
-                help="Where the points of a bounded axis lie, if coordinates do not tell: ends, "
-                "cells or left, for all axes or one for each."
-            ),
-        ],
-        None,
-    ),
-    "shape": (
-        Annotated[
-            str | None,
-            typer.Option(
-                help='The part of the plane that 2D data are of: "disk(0.5, 0.5, 0.4)", "box - '
-                'disk(0.4, 0.5, 0.15)", "polygon(0 0, 1 0, 0 1)", or a mesh file.'
-            ),
-        ],
-        None,
-    ),
-    "mask": (
-        Annotated[
-            str | None,
-            typer.Option(
-                help="The shape as a variable of the file: 1 inside, 0 outside; or nan, where "
-                "values outside are NaN."
-            ),
-        ],
-        None,
-    ),
-    "resample": (
-        Annotated[
-            bool,
-            typer.Option(
-                "--resample",
-                help="Interpolate uneven coordinates and times to even ones.",
-            ),
-        ],
-        False,
-    ),
-    "drop_end": (
-        Annotated[
-            bool, typer.Option("--drop-end", help="Leave out a last point that repeats the first.")
-        ],
-        False,
+    "drop_end": option(
+        bool, "Leave out a last point that repeats the first.", "--drop-end", default=False
     ),
 }
 
@@ -183,22 +122,12 @@ reads_a_file = with_options("reading", _OPTIONS)
 def arguments(reading: Reading) -> dict[str, Any]:
     """Those arguments of `open_trajectories` that were given."""
     asked = {
-        "axes": reading["axes"],
-        "fields": _names(reading["fields"]),
+        **reading,
+        **{name: _names(reading[name]) for name in ("fields", "inputs")},
         "lengths": numbers(reading["lengths"], "lengths"),
         "origin": numbers(reading["origin"], "an origin"),
-        "dt": reading["dt"],
-        "t0": reading["t0"],
-        "inputs": _names(reading["inputs"]),
-        "periodic": reading["periodic"] or None,
-        "boundary": reading["boundary"],
-        "sampling": reading["sampling"],
-        "shape": reading["shape"],
-        "mask": reading["mask"],
-        "drop_end": reading["drop_end"] or None,
-        "resample": reading["resample"] or None,
     }
-    return {name: value for name, value in asked.items() if value is not None}
+    return {name: value for name, value in asked.items() if value not in (None, False)}
 
 
 def open_data(file: Any, reading: Reading) -> Trajectories:

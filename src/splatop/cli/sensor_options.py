@@ -6,7 +6,7 @@ from typing import Annotated, Any
 import typer
 
 from ..errors import SplatopError
-from .reading import numbers, with_options
+from .reading import NUMBER, TEXT, numbers, option, with_options
 
 TableArgument = Annotated[
     Path,
@@ -57,27 +57,13 @@ PriorOption = Annotated[
 # What says which equation holds, and where: a command's argument `setting`.
 Setting = dict[str, Any]
 _SETTING: dict[str, tuple[Any, Any]] = {
-    "model": (
-        Annotated[
-            str | None,
-            typer.Option(
-                help="A shipped model or benchmark, a run folder, or a .safetensors file."
-            ),
-        ],
-        None,
-    ),
-    "equation": (
-        Annotated[str | None, typer.Option(help='Instead: such as "dt(u) = -v*dx(u) + D*lap(u)".')],
-        None,
-    ),
+    "model": option(TEXT, "A shipped model or benchmark, a run folder, or a .safetensors file."),
+    "equation": option(TEXT, 'Instead: such as "dt(u) = -v*dx(u) + D*lap(u)".'),
     "boundary": (BoundaryOption, None),
-    "coefficients": (
-        Annotated[str | None, typer.Option(help="Of the equation: v=0.1,D=1e-3.")],
-        None,
-    ),
+    "coefficients": option(TEXT, "Of the equation: v=0.1,D=1e-3."),
     "lengths": (LengthsOption, None),
     "points": (PointsOption, None),
-    "dt": (Annotated[float | None, typer.Option(help="Time between frames.")], None),
+    "dt": option(NUMBER, "Time between frames."),
     "origin": (OriginOption, None),
     "shape": (ShapeOption, None),
 }

@@ -5,12 +5,12 @@ from typing import Any
 import equinox as eqx
 
 from ..spectral import Field
-from ..stepper import Coefficients, Stepper
+from ..stepper import Coefficients, Stepper, StepperAround
 from .projection import Other, expand, truncate
 from .refiner import Refiner
 
 
-class CoarseStepper(Stepper):
+class CoarseStepper(StepperAround):
     """Projects a state into the coarse space, steps there, and evaluates the result on the state's
     own grid, or with `stays` on the coarse one. A `refiner` adds its guess of smaller scales.
 
@@ -44,20 +44,8 @@ class CoarseStepper(Stepper):
         return self.coarse
 
     @property
-    def interval(self) -> float | None:
-        return self.coarse.interval
-
-    @property
-    def autonomous(self) -> bool:
-        return self.coarse.autonomous
-
-    @property
-    def scannable(self) -> bool:
-        return self.coarse.scannable
-
-    @property
-    def light_gradient(self) -> bool:
-        return self.coarse.light_gradient
+    def inside(self) -> Stepper:
+        return self.coarse
 
     @property
     def embedded(self) -> Any:
@@ -71,8 +59,3 @@ class CoarseStepper(Stepper):
             if physics is None
             else CoarseStepper(physics, self.points, self.stays, words=self.words)
         )
-
-    @property
-    def network(self) -> Any:
-        """The network inside, whose parameters are counted."""
-        return getattr(self.coarse, "network", None)

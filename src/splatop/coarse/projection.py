@@ -14,10 +14,8 @@ from ..errors import SplatopError
 from ..grid import Grid
 from ..points import Layout, Points
 from ..spaces import between_ends
-from ..spectral import interpolation_matrix, resample
+from ..spectral import Other, interpolation_matrix, resample
 
-# A field on another grid than the one it is made of.
-Other = Float[Array, "C *M"]
 # Fewer points than this along an axis hold no field worth stepping; between two ends, where some of
 # the Gaussians lie beyond them, it takes more.
 FEWEST, FEWEST_BETWEEN = 8, 24

@@ -58,9 +58,10 @@ def generate(
     first: int = 0,
     progress: Progress | None = None,
 ) -> ArrayTrajectories:
-    """A split of a benchmark in memory; sizes that are not given are the benchmark's.
+    """Solve a benchmark for its "train" or "test" trajectories, in memory; sizes that are not given
+    are the benchmark's own.
 
-    The trajectories are those from index `first` on. `progress` is called with the trajectories
+    `first` is the index of the first trajectory. `progress` is called with the trajectories
     done and their total.
     """
     plan = replace(_plan(benchmark, split, trajectories, steps, points, seed), first=first)

@@ -61,7 +61,7 @@ class ArrayTrajectories(Trajectories):
 
     @classmethod
     def of(cls, whole: Trajectories, array: np.ndarray, **changes: Any) -> "ArrayTrajectories":
-        """Other states of what `whole` is of: all that its arguments say, but for the changes."""
+        """Another array of states with everything else as in `whole`, except for `changes`."""
         told = {
             "dt": whole.dt,
             "fields": whole.fields,

@@ -106,7 +106,7 @@ def normalise(u: Field) -> tuple[Field, Float[Array, " C"], Float[Array, " C"]]:
 
 
 def check_frame(u: Field, anchors: tuple[int, ...]) -> None:
-    """Refuse what no encoder can represent."""
+    """Refuse a state `(C, *N)` that no encoder can represent with `anchors` Gaussians per axis."""
     check_field(u, dims=len(anchors))
     if any(n < a for n, a in zip(u.shape[1:], anchors, strict=True)):
         raise SplatopError(

@@ -10,7 +10,7 @@ from ..model import Model, ensemble_of
 from ..numerics import Numerics, build_encoder, build_physics, with_anchors
 from ..physics import Physics
 from ..spectral import Field
-from ..stepper import Coefficients, Stepper
+from ..stepper import Coefficients, StepperAround
 from ..surrogate import Surrogate
 
 _MOST = 10**6  # anchors, cells or substeps: beyond, it is a mistake
@@ -54,26 +54,17 @@ class Ablation:
         return f"metrics.{slug}.json" if slug else "metrics.json"
 
 
-class OperatorAlone(Stepper):
+class OperatorAlone(StepperAround):
     """A surrogate whose physics does nothing: `u_next = u + N_θ(u)`."""
 
     surrogate: Surrogate
 
     @property
-    def scannable(self) -> bool:
-        return self.surrogate.scannable
-
-    @property
-    def light_gradient(self) -> bool:
-        return self.surrogate.light_gradient
+    def inside(self) -> Surrogate:
+        return self.surrogate
 
     def __call__(self, u: Field, coefficients: Coefficients) -> Field:
         return u + self.surrogate.correction(u, coefficients)
-
-    @property
-    def network(self):
-        """The operator's network."""
-        return self.surrogate.network
 
 
 def ablate(model: Model, ablation: Ablation) -> Model:

@@ -1,6 +1,8 @@
 """Wall-clock time of one autoregressive step (paper, section "Inference cost")."""
 
 import time
+from collections.abc import Callable
+from typing import Any
 
 import equinox as eqx
 import jax
@@ -9,7 +11,7 @@ import jax.numpy as jnp
 from ..spectral import Field
 from ..stepper import Coefficients, Stepper
 
-TIMED_ROLLOUTS = 5
+TIMED_RUNS = 5
 # Long enough that dispatch does not count, short enough for a U-Net at 64³.
 TIMED_STEPS = 10
 LOOPED_STEPS = 20
@@ -18,14 +20,7 @@ LOOPED_STEPS = 20
 def step_cost(stepper: Stepper, u0: Field, coefficients: Coefficients) -> float:
     """Milliseconds per step: the minimum over timed rollouts after one to warm up."""
     u0 = jnp.asarray(u0)
-
-    def run() -> float:
-        started = time.perf_counter()
-        jax.block_until_ready(advance(stepper, u0, coefficients, TIMED_STEPS))
-        return time.perf_counter() - started
-
-    run()
-    return 1e3 * min(run() for _ in range(TIMED_ROLLOUTS)) / TIMED_STEPS
+    return 1e3 * quickest(lambda: advance(stepper, u0, coefficients, TIMED_STEPS)) / TIMED_STEPS
 
 
 def rollout_cost(stepper: Stepper, u0: Field, coefficients: Coefficients) -> float:
@@ -34,14 +29,20 @@ def rollout_cost(stepper: Stepper, u0: Field, coefficients: Coefficients) -> flo
     carried, state = stepper.carried, stepper.enter(jnp.asarray(u0))
     if not stepper.scannable:
         return step_cost(carried, state, coefficients)
+    looped = quickest(lambda: _looped(carried, state, coefficients, LOOPED_STEPS))
+    return 1e3 * looped / LOOPED_STEPS
 
-    def run() -> float:
+
+def quickest(run: Callable[[], Any]) -> float:
+    """Seconds of the quickest of several runs, after one to warm up."""
+
+    def timed() -> float:
         started = time.perf_counter()
-        jax.block_until_ready(_looped(carried, state, coefficients, LOOPED_STEPS))
+        jax.block_until_ready(run())
         return time.perf_counter() - started
 
-    run()
-    return 1e3 * min(run() for _ in range(TIMED_ROLLOUTS)) / LOOPED_STEPS
+    timed()
+    return min(timed() for _ in range(TIMED_RUNS))
 
 
 @eqx.filter_jit

@@ -45,7 +45,8 @@ def evaluate(
     also: Collection[str] = ("physics alone", "cost"),
     progress: Progress | None = None,
 ) -> Metrics:
-    """Roll a model out along every trajectory and measure (docs/evaluation.md has the formulas).
+    """Roll a model out for `steps` frames from the first one of every trajectory, and compare with
+    the frames that follow (docs/evaluation.md has the formulas).
 
     `also` names what to add: "physics alone" evaluates a surrogate's physics beside it, "cost"
     times a step, "representation" measures the Gaussians, "solvers" compares accuracy and cost with
@@ -66,7 +67,7 @@ def evaluate_all(
     also: Collection[str] = ("physics alone", "cost"),
     progress: Progress | None = None,
 ) -> dict[str, Metrics]:
-    """Metrics of several models by name; the reference is read, or solved, once for all."""
+    """Like `evaluate` for several models, by name; the test frames are read or solved once."""
     for extra in also:
         if extra not in EXTRAS:
             raise unknown_name("further measurement", extra, EXTRAS)

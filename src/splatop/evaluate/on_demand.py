@@ -18,7 +18,8 @@ from ..stepper import rollout
 
 
 class ReferenceTrajectories(Trajectories):
-    """The same states as `generate` gives, of which only the last one read is held."""
+    """The trajectories that `generate` makes, each solved when it is read; the last one is kept
+    in memory."""
 
     def __init__(
         self,

@@ -1,6 +1,5 @@
 """How well Gaussians hold a field and its derivatives (paper, "Representation diagnostics")."""
 
-import time
 from collections.abc import Iterable
 from typing import Any
 
@@ -18,8 +17,8 @@ from ..grid import Grid
 from ..jets import JetProvider
 from ..render import DenseRenderer, LocalRenderer, Renderer
 from ..spectral import Field, PassThrough, differentiate
+from .cost import quickest
 
-TIMED_RENDERS = 5
 # Fields change most at the beginning: enough moments that it counts no more than its share.
 _MOMENTS = 12
 
@@ -77,9 +76,10 @@ def local_against_dense(
             differences[name].append(float(distance))
     if splats is None:
         raise SplatopError("expected at least one frame to render, got none")
-    arguments = (splats, tuple(wanted.values()), grid)
+    last, every = splats, tuple(wanted.values())
     milliseconds = {
-        r: 1e3 * _seconds(k, *arguments) for r, k in (("local", local), ("dense", dense))
+        name: 1e3 * quickest(lambda r=renderer: _render(r, last, every, grid))
+        for name, renderer in (("local", local), ("dense", dense))
     }
     return {
         **{name: float(np.mean(values)) for name, values in differences.items()},
@@ -93,18 +93,6 @@ def local_against_dense(
 @eqx.filter_jit
 def _render(renderer: Renderer, splats: Splats, derivatives: tuple[Derivative, ...], grid: Grid):
     return renderer(splats, derivatives, grid)
-
-
-def _seconds(
-    renderer: Renderer, splats: Splats, derivatives: tuple[Derivative, ...], grid: Grid
-) -> float:
-    def run() -> float:
-        started = time.perf_counter()
-        jax.block_until_ready(_render(renderer, splats, derivatives, grid))
-        return time.perf_counter() - started
-
-    run()
-    return min(run() for _ in range(TIMED_RENDERS))
 
 
 def describe_representation(

@@ -5,7 +5,6 @@ The schema is described in docs/evaluation.md. Tables, figures and the report re
 
 import json
 import math
-import types
 import typing
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, fields
@@ -13,8 +12,10 @@ from pathlib import Path
 from typing import Any
 
 from .._version import __version__
+from ..annotations import fits
 from ..data.atomic import write_whole
 from ..errors import SplatopError
+from ..training.run_folder import read_json
 
 METRICS_VERSION = 1
 METRICS_FILE = "metrics.json"
@@ -100,7 +101,7 @@ class Metrics:
         if known["physics_alone"] is not None:
             known["physics_alone"] = cls.from_dict(known["physics_alone"], source=source)
         for name, kind in typing.get_type_hints(cls).items():
-            if name in known and not _fits(known[name], kind):
+            if name in known and not fits(known[name], cls, name):
                 raise SplatopError(
                     f"expected {kind} for {name} in {source}, got {type(known[name]).__name__}: "
                     "evaluate the run again"
@@ -127,13 +128,7 @@ def load_metrics(path: str | Path) -> Metrics:
         path = path / METRICS_FILE
     if not path.exists():
         raise SplatopError(f"expected a run folder or a {METRICS_FILE}, got '{path}': not there")
-    try:
-        values = json.loads(path.read_text())
-    except (json.JSONDecodeError, UnicodeDecodeError) as error:
-        raise SplatopError(
-            f"expected JSON in '{path}', got something else ({error}): evaluate the run again"
-        ) from error
-    return Metrics.from_dict(values, source=f"'{path}'")
+    return Metrics.from_dict(read_json(path, ": evaluate the run again"), source=f"'{path}'")
 
 
 def check_comparable(several: Iterable[Metrics]) -> None:
@@ -179,23 +174,6 @@ def divergence_text(metrics: Metrics) -> str:
     count, total = len(metrics.diverged), metrics.trajectories
     share = "" if total == 1 else f"{count} of {total}, "
     return f"diverged ({share}step {first})"
-
-
-def _fits(value: Any, kind: Any) -> bool:
-    """Whether a value that JSON held is of a field's type, with all that is in it."""
-    if kind is Any or kind is Metrics:
-        return True  # metrics inside metrics were checked on their own
-    if isinstance(kind, types.UnionType):
-        return any(_fits(value, option) for option in typing.get_args(kind))
-    inner = typing.get_args(kind)
-    if typing.get_origin(kind) is list:
-        return isinstance(value, list) and all(_fits(item, inner[0]) for item in value)
-    if typing.get_origin(kind) is dict:
-        return isinstance(value, dict) and all(_fits(item, inner[1]) for item in value.values())
-    # In Python, but not in JSON, true is a number.
-    return isinstance(value, (int, float) if kind is float else kind) and not isinstance(
-        value, bool
-    )
 
 
 def _text(value: Any) -> str:

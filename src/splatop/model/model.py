@@ -34,8 +34,8 @@ class Record(dict):
 
 
 class Model(eqx.Module):
-    """A stepper with what is known about it: `spec` says of what problem it is, `record` what
-    training wrote down. A pytree of the stepper's arrays, for `jit`, `vmap` and `grad`.
+    """A trained stepper with its description: `spec` says which problem it is a model of, `record`
+    what training wrote down. A pytree of the stepper's arrays, for `jit`, `vmap` and `grad`.
     """
 
     spec: ModelSpec = eqx.field(static=True)

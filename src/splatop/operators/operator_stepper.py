@@ -7,7 +7,7 @@ from jaxtyping import Array, Float
 
 from ..errors import SplatopError
 from ..spectral import Field
-from ..stepper import Coefficients, Stepper, network_says
+from ..stepper import Coefficients, Stepper
 from .conditioning import Conditioning
 
 
@@ -16,14 +16,6 @@ class OperatorStepper(Stepper):
 
     network: Callable[..., Field]
     conditioning: Conditioning | None = None
-
-    @property
-    def scannable(self) -> bool:
-        return network_says(self.network, "scannable")
-
-    @property
-    def light_gradient(self) -> bool:
-        return network_says(self.network, "light_gradient")
 
     def __call__(self, u: Field, coefficients: Coefficients) -> Field:
         return apply_network(self.network, u, self.condition(coefficients))

@@ -84,9 +84,7 @@ def chart(
             for name in ("cursor", "now")
         ),
     ]
-    svg = tag(
-        "svg", *parts, viewBox=f"0 0 {width} {height}", role="img", aria_label=title, class_="chart"
-    )
+    svg = tag("svg.chart", *parts, viewBox=f"0 0 {width} {height}", role="img", aria_label=title)
     hover = {
         "plot": [left, top, width - right, height - bottom],
         "size": [width, height],
@@ -109,24 +107,13 @@ def legend(lines: Sequence[Line]) -> Html | None:
     """One swatch and label per curve."""
     if len(lines) < 2:
         return None
-    return tag(
-        "ul",
-        *(
-            tag(
-                "li",
-                swatch(line.style),
-                line.label,
-            )
-            for line in lines
-        ),
-        class_="legend",
-    )
+    return tag("ul.legend", *(tag("li", swatch(line.style), line.label) for line in lines))
 
 
 def swatch(style: str) -> Html:
     """A short piece of a curve."""
     piece = tag("line", class_=f"curve {style}", x1=0, x2=26, y1=5, y2=5)
-    return tag("svg", piece, viewBox="0 0 26 10", class_="swatch", aria_hidden="true")
+    return tag("svg.swatch", piece, viewBox="0 0 26 10", aria_hidden="true")
 
 
 def _thinned(line: Line) -> Line:
@@ -142,22 +129,17 @@ def _grid(xs: Scale, ys: Scale, x_label: str, y_label: str, width: int, height: 
     for value, label in ys.ticks:
         at = ys(value)
         parts.append(_line("grid", xs.start, xs.end, at, at))
-        beside = tag("text", label, class_="tick y", x=_px(xs.start - 7), y=_px(at), dy="0.33em")
+        beside = tag("text.tick.y", label, x=_px(xs.start - 7), y=_px(at), dy="0.33em")
         parts.append(beside)
     for value, label in xs.ticks:
         at = xs(value)
         parts.append(_line("tick", at, at, ys.start, ys.start + 4))
-        parts.append(tag("text", label, class_="tick x", x=_px(at), y=_px(ys.start + 18)))
+        parts.append(tag("text.tick.x", label, x=_px(at), y=_px(ys.start + 18)))
     middle_x, middle_y = (xs.start + xs.end) / 2, (ys.start + ys.end) / 2
     parts += [
         _line("axis", xs.start, xs.end, ys.start, ys.start),
-        tag("text", x_label, class_="label x", x=_px(middle_x), y=height - 6),
-        tag(
-            "text",
-            y_label,
-            class_="label y",
-            transform=f"translate(13 {_px(middle_y)}) rotate(-90)",
-        ),
+        tag("text.label.x", x_label, x=_px(middle_x), y=height - 6),
+        tag("text.label.y", y_label, transform=f"translate(13 {_px(middle_y)}) rotate(-90)"),
     ]
     return join(parts)
 
@@ -165,8 +147,7 @@ def _grid(xs: Scale, ys: Scale, x_label: str, y_label: str, width: int, height: 
 def _span(span: Span, xs: Scale, top: Number, bottom: Number) -> Html:
     left, right = xs(max(span.low, xs.low)), xs(min(span.high, xs.high))
     return tag(
-        "rect",
-        class_="span",
+        "rect.span",
         x=_px(left),
         y=_px(top),
         width=_px(max(right - left, 0)),
@@ -178,7 +159,7 @@ def _mark(mark: Mark, xs: Scale, top: Number, bottom: Number) -> Html:
     at = xs(mark.x)
     near_end = at > (xs.start + xs.end) / 2
     return tag(
-        "g",
+        "g.mark",
         _line(None, at, at, top, bottom),
         tag(
             "text",
@@ -187,7 +168,6 @@ def _mark(mark: Mark, xs: Scale, top: Number, bottom: Number) -> Html:
             y=_px(top + 11),
             text_anchor="end" if near_end else "start",
         ),
-        class_="mark",
     )
 
 

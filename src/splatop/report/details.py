@@ -36,7 +36,7 @@ def equation_section(spec: ModelSpec) -> Html:
         "equation",
         "Equation",
         wide(*formulas, label="Equation", class_="formula") if formulas else None,
-        tag("p", tag("code", spec.equation), class_="source"),
+        tag("p.source", tag("code", spec.equation)),
         tag("p", "Coefficients: " + "; ".join(known) + ".") if known else None,
         _dropped(spec, equation),
     )
@@ -83,10 +83,9 @@ def coefficients_section(runs: Sequence[EvaluatedRun], playback: Playback | None
         "Identified coefficients",
         wide(table(head, rows), label="Identified coefficients"),
         tag(
-            "p",
+            "p.note",
             "Estimate and true value belong to the trajectory of the player, or to the first one; "
             "the errors are relative and over all test trajectories.",
-            class_="note",
         ),
     )
 
@@ -163,9 +162,7 @@ def _learned(
         if playback.grid.dims == 1
         else _maps(learned, playback)
     )
-    return tag(
-        "div", tag("h3", run.label) if many else None, pictures, tag("p", caption, class_="note")
-    )
+    return tag("div", tag("h3", run.label) if many else None, pictures, tag("p.note", caption))
 
 
 def _maps(learned: LearnedPart, playback: Playback) -> Html:
@@ -180,14 +177,13 @@ def _maps(learned: LearnedPart, playback: Playback) -> Html:
         ):
             rows.append(
                 tag(
-                    "figure",
+                    "figure.field",
                     tag("figcaption", title),
                     tag("img", src=field_picture(values, -limit, limit, DIVERGING), alt=title),
-                    tag("p", f"−{typeset(limit)} … +{typeset(limit)}", class_="range"),
-                    class_="field",
+                    tag("p.range", f"−{typeset(limit)} … +{typeset(limit)}"),
                 )
             )
-    return tag("div", *rows, class_="maps")
+    return tag("div.maps", *rows)
 
 
 def _plane(values: np.ndarray) -> np.ndarray:
@@ -210,7 +206,7 @@ def _profiles(charts: Charts, learned: LearnedPart, playback: Playback, position
             height=260,
         )
         parts += [legend(lines), charts.figure(f"learned{position}-{channel}", drawn, "")]
-    return tag("div", *parts, class_="column")
+    return tag("div.column", *parts)
 
 
 def settings_section(runs: Sequence[EvaluatedRun]) -> Html:
@@ -245,23 +241,21 @@ def _settings(run: EvaluatedRun, *, named: bool) -> Html:
     chosen = run.config.get("settings")
     every = chosen if isinstance(chosen, dict) else {}
     return tag(
-        "div",
+        "div.run-settings",
         tag("h3", run.label) if named else None,
         tag(
-            "dl",
+            "dl.reasons",
             *(
                 tag("div", tag("dt", name), tag("dd", why))
                 for name, _, why in (reason.partition(": ") for reason in reasons)
             ),
-            class_="reasons",
         )
         if reasons
         else None,
-        tag("div", *(_table(name, values) for name, values in tables if values), class_="sheets"),
-        tag("details", tag("summary", "All training settings"), _table("", every), class_="all")
+        tag("div.sheets", *(_table(name, values) for name, values in tables if values)),
+        tag("details.all", tag("summary", "All training settings"), _table("", every))
         if every
         else None,
-        class_="run-settings",
     )
 
 
@@ -293,7 +287,7 @@ def _table(name: str, values: Mapping[str, Any]) -> Html:
         for key, value in values.items()
         if value is not None
     ]
-    return tag("table", tag("caption", name) if name else None, tag("tbody", *rows), class_="sheet")
+    return tag("table.sheet", tag("caption", name) if name else None, tag("tbody", *rows))
 
 
 def _value(value: Any) -> str:

@@ -1,6 +1,5 @@
 """Run folders as the report reads them: model, metrics, settings and history, checked."""
 
-import json
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -10,7 +9,7 @@ from ..errors import SplatopError
 from ..evaluate.results import Metrics, check_comparable, load_metrics
 from ..model import Model, load_model
 from ..training.history import StageHistory, read_history
-from ..training.run_folder import CONFIG, HISTORY
+from ..training.run_folder import CONFIG, HISTORY, read_json
 
 
 @dataclass(frozen=True)
@@ -138,10 +137,7 @@ def _read_config(path: Path) -> dict[str, Any]:
     """The settings, if the run has them: a model that was copied alone has none."""
     if not path.exists():
         return {}
-    try:
-        config = json.loads(path.read_text())
-    except (json.JSONDecodeError, UnicodeDecodeError) as error:
-        raise SplatopError(f"expected JSON in '{path}', got something else ({error})") from error
+    config = read_json(path)
     if not isinstance(config, dict):
         raise SplatopError(
             f"expected the settings of a run in '{path}', got {type(config).__name__}"

@@ -57,7 +57,9 @@ def _slopes(values: np.ndarray, places: np.ndarray) -> np.ndarray:
     return found / np.maximum(np.linalg.norm(found, axis=1, keepdims=True), 1e-12)
 
 
-def _draw(axes, values: np.ndarray, level: float, lengths: tuple[float, ...]) -> None:
+def add_surfaces(axes, values: np.ndarray, level: float, lengths: tuple[float, ...]) -> None:
+    """Draw the surfaces at `level` and `-level` into a box of these lengths, shaded; nothing where
+    the field is not finite."""
     faces, colours = [], []
     for sign, colour in ((1, POSITIVE), (-1, NEGATIVE)):
         if not np.isfinite(values).all():
@@ -81,6 +83,10 @@ def _draw(axes, values: np.ndarray, level: float, lengths: tuple[float, ...]) ->
             )
         )
     axes.set(xlim=(0, lengths[0]), ylim=(0, lengths[1]), zlim=(0, lengths[2]))
+
+
+def _draw(axes, values: np.ndarray, level: float, lengths: tuple[float, ...]) -> None:
+    add_surfaces(axes, values, level, lengths)
     axes.set_box_aspect(lengths, zoom=1.08)
     axes.view_init(elev=_ELEVATION, azim=_AZIMUTH)
     axes.set_axis_off()

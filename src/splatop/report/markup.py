@@ -21,7 +21,11 @@ def text(value: object) -> Html:
 
 
 def tag(name: str, *children: Child, **attributes: object) -> Html:
-    """`<name ...>children</name>`; `class_` is class, `_` in a name is `-`, None is left out."""
+    """`<name ...>children</name>`. "p.note" is a `p` of the class note; in the names of attributes
+    `class_` is class and `_` is `-`; attributes and children that are None are left out."""
+    name, *classes = name.split(".")
+    if classes:
+        attributes = {"class_": " ".join(classes), **attributes}
     written = "".join(
         f' {key.rstrip("_").replace("_", "-")}="{html.escape(str(value), quote=True)}"'
         for key, value in attributes.items()

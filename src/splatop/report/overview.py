@@ -38,12 +38,11 @@ def header(runs: Sequence[EvaluatedRun], version: str) -> Html:
     ]
     return tag(
         "header",
-        tag("p", f"splatop {version} report", class_="eyebrow"),
+        tag("p.eyebrow", f"splatop {version} report"),
         tag("h1", page_title(runs)),
         tag(
-            "dl",
+            "dl.facts",
             *(tag("div", tag("dt", name), tag("dd", value)) for name, value in facts if value),
-            class_="facts",
         ),
     )
 
@@ -52,14 +51,14 @@ def verdict_section(said: ReportVerdict, runs: Sequence[EvaluatedRun]) -> Html:
     """The headline, its sentences, and the numbers that carry it."""
     return tag(
         "section",
-        tag("h2", "Verdict", class_="sr"),
+        tag("h2.sr", "Verdict"),
         tag(
             "div",
-            tag("p", said.headline, class_="headline"),
+            tag("p.headline", said.headline),
             *(tag("p", sentence) for sentence in said.sentences),
             class_=f"verdict {said.tone}",
         ),
-        *(tag("p", line, class_="note") for line in _trained(runs)),
+        *(tag("p.note", line) for line in _trained(runs)),
         _tiles(runs[0]) if len(runs) == 1 else None,
         id="verdict",
     )
@@ -89,17 +88,11 @@ def _tiles(run: EvaluatedRun) -> Html:
         ("parameters", _count(run.model.parameters), "without encoder"),
     ]
     return tag(
-        "ul",
+        "ul.tiles",
         *(
-            tag(
-                "li",
-                tag("span", name, class_="name"),
-                tag("span", value, class_="value"),
-                tag("span", note, class_="unit"),
-            )
+            tag("li", tag("span.name", name), tag("span.value", value), tag("span.unit", note))
             for name, value, note in tiles
         ),
-        class_="tiles",
     )
 
 
@@ -155,13 +148,7 @@ def comparison_section(shown: Sequence[Entry], published: Sequence[PublishedRoll
     width = len(_COLUMNS) + 2
     if published:
         said = "published in the paper, at its own size and grid"
-        rows.append(
-            tag(
-                "tr",
-                tag("th", said, colspan=width, scope="rowgroup"),
-                class_="group",
-            )
-        )
+        rows.append(tag("tr.group", tag("th", said, colspan=width, scope="rowgroup")))
         rows += [_published_row(row) for row in published]
     head = tag(
         "tr",
@@ -174,13 +161,12 @@ def comparison_section(shown: Sequence[Entry], published: Sequence[PublishedRoll
         "In numbers",
         wide(tag("table", tag("thead", head), tag("tbody", *rows)), label="In numbers"),
         tag(
-            "p",
+            "p.note",
             "rL2 is the relative L2 error over all fields together, averaged over steps and then "
             "trajectories (± standard deviation over trajectories). “rL2 > 0.1” and “correlation "
             "< 0.9” name the first step at which the mean curve passes that value. Energy drift is "
             "the relative error of the energy at the last step. "
             + ("The best value of each column is bold." if len(shown) > 1 else ""),
-            class_="note",
         ),
     )
 
@@ -191,7 +177,7 @@ def _row(entry: Entry, best: dict[str, float | None]) -> Html:
     count = entry.model.parameters
     cells.append(tag("td", _count(count) if count else "none"))
     if metrics.diverged:
-        cells.append(tag("td", divergence_text(metrics), colspan=len(_COLUMNS) - 1, class_="lost"))
+        cells.append(tag("td.lost", divergence_text(metrics), colspan=len(_COLUMNS) - 1))
         cells.append(tag("td", typeset(metrics.cost_ms_per_step)))
         return tag("tr", *cells)
     for column in _COLUMNS:
@@ -204,7 +190,7 @@ def _row(entry: Entry, best: dict[str, float | None]) -> Html:
 
 def _published_row(row: PublishedRollout) -> Html:
     return tag(
-        "tr",
+        "tr.published",
         tag("th", row.label, scope="row"),
         tag("td", _count(row.parameters)),
         tag("td", f"{row.rl2[0]:g} ± {row.rl2[1]:g}"),
@@ -212,7 +198,6 @@ def _published_row(row: PublishedRollout) -> Html:
         tag("td", f"{row.psnr[0]:.1f} ± {row.psnr[1]:.1f}"),
         tag("td", f"{row.spectral_error:g}"),
         *(tag("td", "–") for _ in range(len(_COLUMNS) - 4)),
-        class_="published",
     )
 
 

@@ -103,10 +103,9 @@ def _curves(charts: Charts, shown: Sequence[Entry], run: EvaluatedRun) -> Html:
         "rollout",
         "Error and spectra",
         tag(
-            "div",
+            "div.columns",
             error_section(charts, shown, run.model.spec.dt),
             spectrum_section(charts, shown),
-            class_="columns",
         ),
     )
 
@@ -130,10 +129,9 @@ def _no_player(run: EvaluatedRun) -> Html:
         "player",
         "Reference and prediction, side by side",
         tag(
-            "p",
+            "p.note.missing",
             f"There is nothing to play: the test data ({source}) cannot be made again from the "
             "benchmark, and were not given. Write the report again with --data FILE.",
-            class_="note missing",
         ),
     )
 

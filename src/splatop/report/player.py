@@ -77,9 +77,9 @@ def player_section(playback: Playback, data: dict[str, Any], shown: Sequence[Ent
     has_gaussians = any(model["gaussians"] for model in data["models"])
     controls = [
         tag(
-            "div",
+            "div.transport",
             tag("button", "▶ Play", id="play", type="button", aria_pressed="false"),
-            tag("label", "Time", for_="time", class_="sr"),
+            tag("label.sr", "Time", for_="time"),
             tag(
                 "input",
                 id="time",
@@ -91,24 +91,21 @@ def player_section(playback: Playback, data: dict[str, Any], shown: Sequence[Ent
                 aria_label="Time",
             ),
             tag("output", id="now", for_="time"),
-            class_="transport",
         ),
         tag(
-            "div",
+            "div.options",
             _choice("model", "Model", [entry.label for entry in shown]),
             _choice("field", "Field", list(playback.fields)) if len(playback.fields) > 1 else None,
             *(_slice_controls(data["points"]) if dims == 3 else ()),
             _choice("colours", "Colours", ["fixed", "per frame"]) if dims > 1 else None,
             _choice("scale", "Error", ["signed", "log magnitude"]),
             tag(
-                "label",
+                "label.check",
                 tag("input", id="gaussians", type="checkbox"),
                 " Gaussians" if dims > 1 else " Gaussians (μ ± σ)",
-                class_="check",
             )
             if has_gaussians
             else None,
-            class_="options",
         ),
     ]
     panels = tag(
@@ -122,7 +119,7 @@ def player_section(playback: Playback, data: dict[str, Any], shown: Sequence[Ent
     )
     profile = (
         tag(
-            "div",
+            "div.profile",
             tag(
                 "canvas",
                 id="profile",
@@ -131,7 +128,6 @@ def player_section(playback: Playback, data: dict[str, Any], shown: Sequence[Ent
                 role="img",
                 aria_label="Profile at the chosen time",
             ),
-            class_="profile",
         )
         if dims == 1
         else None
@@ -140,17 +136,16 @@ def player_section(playback: Playback, data: dict[str, Any], shown: Sequence[Ent
         "player",
         "Reference and prediction, side by side",
         tag(
-            "div",
+            "div.player",
             *controls,
             panels,
             profile,
-            class_="player",
             data_ready="no",
             tabindex=0,
             role="group",
             aria_label="Player: left and right move in time, space plays",
         ),
-        tag("p", _caption(playback, has_gaussians, dims), class_="note"),
+        tag("p.note", _caption(playback, has_gaussians, dims)),
     )
 
 
@@ -197,7 +192,7 @@ def _slice_controls(points: Sequence[int]) -> tuple[Child, ...]:
     return (
         _choice("axis", "Slice across", ["z", "y", "x"]),
         tag(
-            "label",
+            "label.slice",
             "at ",
             tag(
                 "input",
@@ -209,7 +204,6 @@ def _slice_controls(points: Sequence[int]) -> tuple[Child, ...]:
                 aria_label="Position of the slice",
             ),
             tag("output", id="slice-at", for_="slice"),
-            class_="slice",
         ),
     )
 
@@ -217,12 +211,11 @@ def _slice_controls(points: Sequence[int]) -> tuple[Child, ...]:
 def _panel(identifier: str, title: str) -> Html:
     """A canvas with the ends of its axes; the script writes them, as slices change them."""
     return tag(
-        "figure",
-        tag("figcaption", tag("span", title), tag("span", class_="what")),
-        tag("div", tag("span"), tag("span", class_="name"), tag("span", "0"), class_="axis-y"),
+        "figure.field",
+        tag("figcaption", tag("span", title), tag("span.what")),
+        tag("div.axis-y", tag("span"), tag("span.name"), tag("span", "0")),
         tag("canvas", id=identifier, width=480, height=480, role="img", aria_label=title),
-        tag("div", tag("span", "0"), tag("span", class_="name"), tag("span"), class_="axis-x"),
-        class_="field",
+        tag("div.axis-x", tag("span", "0"), tag("span.name"), tag("span")),
     )
 
 
@@ -230,7 +223,7 @@ def _colour_bar(identifier: str, span: str) -> Html:
     return tag(
         "div",
         tag("canvas", id=identifier, width=256, height=1, aria_hidden="true"),
-        tag("div", tag("span"), tag("span"), tag("span"), id=f"{identifier}-labels", class_="ends"),
+        tag("div.ends", tag("span"), tag("span"), tag("span"), id=f"{identifier}-labels"),
         class_=f"bar {span}",
     )
 
@@ -259,13 +252,12 @@ def isosurface_section(playback: Playback, shown: Sequence[Entry]) -> Html | Non
         "isosurfaces",
         "Isosurfaces",
         tag(
-            "figure",
+            "figure.panel",
             tag(
-                "div",
+                "div.strips",
                 tag("p", "at time"),
-                tag("div", *(tag("span", time) for time in times), class_="times"),
+                tag("div.times", *(tag("span", time) for time in times)),
                 *strips,
-                class_="strips",
             ),
             tag(
                 "figcaption",
@@ -273,6 +265,5 @@ def isosurface_section(playback: Playback, shown: Sequence[Entry]) -> Html | Non
                 f"{' × '.join(f'{length:g}' for length in lengths)}. The view and the levels are "
                 "the same in all pictures.",
             ),
-            class_="panel",
         ),
     )

@@ -28,19 +28,17 @@ class Charts:
         """A chart that answers to pointer and arrow keys, with its caption."""
         self.hover[name] = drawn.hover
         return tag(
-            "figure",
+            "figure.panel",
             tag(
-                "div",
+                "div.plot",
                 drawn.svg,
-                tag("div", class_="tip", hidden="hidden", role="status"),
-                class_="plot",
+                tag("div.tip", hidden="hidden", role="status"),
                 data_chart=name,
                 tabindex=0,
                 aria_label=f"{name}: arrow keys read off values",
                 role="group",
             ),
             tag("figcaption", caption),
-            class_="panel",
         )
 
 
@@ -83,11 +81,10 @@ def error_section(charts: Charts, shown: Sequence[Entry], dt: float) -> Html:
         + "".join(_spread_caption(entry) for entry in shown)
     )
     return tag(
-        "div",
+        "div.column",
         tag("h3", "Error along the rollout"),
         legend(lines),
         charts.figure("error", drawn, caption),
-        class_="column",
     )
 
 
@@ -207,12 +204,11 @@ def spectrum_section(charts: Charts, shown: Sequence[Entry]) -> Html | None:
         + (f" Diverged, and left out: {', '.join(lost)}." if lost else "")
     )
     return tag(
-        "div",
+        "div.column",
         tag("h3", "Energy by scale"),
         legend(spectra),
         charts.figure("spectrum", drawn, ""),
         charts.figure("ratio", ratio_chart, caption),
-        class_="column",
     )
 
 
@@ -246,23 +242,21 @@ def loss_section(charts: Charts, runs: Sequence[EvaluatedRun]) -> Html | None:
         )
         figures.append(
             tag(
-                "div",
+                "div.column",
                 tag("h3", f"Stage: {name}"),
                 legend(lines),
                 charts.figure(f"loss{position}", drawn, f"Loss at the end of training: {final}."),
-                class_="column",
             )
         )
     return section(
         "training",
         "Training",
         tag(
-            "p",
+            "p.note",
             "Median of neighbouring steps; the band reaches from their least to their greatest "
             "loss. Losses of different models need not have the same unit.",
-            class_="note",
         ),
-        tag("div", *figures, class_="columns"),
+        tag("div.columns", *figures),
     )
 
 

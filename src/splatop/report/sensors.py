@@ -59,11 +59,10 @@ def _header(analysis: Analysis) -> Html:
         "header",
         tag("h1", "The state from sensors"),
         tag(
-            "p",
+            "p.note",
             f"{len(held):,} reports of {len(np.unique(held.sensors)):,} sensors, "
             f"{', '.join(analysis.dynamics.fields)}, t = {analysis.begin:g} to {analysis.end:g}; "
             f"{analysis.dynamics.title}; splatop {__version__}",
-            class_="note",
         ),
     )
 
@@ -95,7 +94,7 @@ def _verdict(analysis: Analysis) -> Html:
                 f"error of {held.error:.3g} of their spread{covered}.",
             )
         )
-    lines += [tag("p", text, class_="note missing") for text in said]
+    lines += [tag("p.note.missing", text) for text in said]
     return section("verdict", "Verdict", *lines)
 
 
@@ -138,10 +137,9 @@ def _map(analysis: Analysis, frames: Frames) -> Html:
         "Field and sensors",
         tag("div", slider, *figures, data_frames="frames"),
         tag(
-            "p",
+            "p.note",
             "Dots are the sensors that report at the time, filled with what they report. Three "
             "dimensions are shown in the middle of the third axis.",
-            class_="note",
         ),
     )
 
@@ -184,21 +182,18 @@ def _misfit(charts: Charts, analysis: Analysis) -> Html:
         "misfit",
         "Misfit",
         tag(
-            "div",
+            "div.columns",
             tag(
-                "div",
+                "div.column",
                 tag("h3", "By time"),
                 legend(lines),
                 charts.figure("misfit", drawn, "In units of the noise: 1 is as it should be."),
-                class_="column",
             ),
             tag(
-                "div",
+                "div.column",
                 tag("h3", "By sensor: the largest"),
                 table(("sensor", "place", "reports", "misfit"), rows),
-                class_="column",
             ),
-            class_="columns",
         ),
     )
 
@@ -226,18 +221,16 @@ def _spread(charts: Charts, analysis: Analysis, frames: Frames) -> Html | None:
         "spread",
         "Spread",
         tag(
-            "div",
+            "div.columns",
             tag(
-                "div",
+                "div.column",
                 legend(lines),
                 charts.figure(
                     "spread",
                     drawn,
                     f"Root mean square over the domain; reports end at t = {analysis.end:g}.",
                 ),
-                class_="column",
             ),
-            class_="columns",
         ),
     )
 

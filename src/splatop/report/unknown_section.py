@@ -46,7 +46,7 @@ def answer(
     """What the record of a run says was found, and a picture of the term that was learned."""
     said = str(found.get("said", ""))
     parts: list[Child] = [
-        tag("p", f"{said[:1].upper()}{said[1:]}.", class_="headline"),
+        tag("p.headline", f"{said[:1].upper()}{said[1:]}."),
         _shares(found.get("shares") or {}),
         _trials(found),
         _formula(found.get("formula") or {}) if found.get("kept") == "formula" else None,
@@ -57,7 +57,7 @@ def answer(
 
 
 def _table(head: Sequence[str], rows: Sequence[Sequence[str]]) -> Html:
-    return tag("div", table(head, rows), class_="scroll")
+    return tag("div.scroll", table(head, rows))
 
 
 def _shares(shares: Mapping[str, float]) -> Html | None:
@@ -91,7 +91,7 @@ def _formula(formula: Mapping[str, Any]) -> Child:
         for term in formula.get("terms", ())
     ]
     head = ["term", "coefficient", "95 % interval", "error without it", "chosen"]
-    notes = [tag("p", f"Warning: {text}.", class_="note") for text in formula.get("warnings", ())]
+    notes = [tag("p.note", f"Warning: {text}.") for text in formula.get("warnings", ())]
     return tag("div", _table(head, rows), *notes)
 
 
@@ -111,7 +111,7 @@ def _picture(charts: Charts, found: Mapping[str, Any], term: LearnedTerm, positi
         _curve(charts, one, labels, f"unknown{position}-{i}", several=several)
         for i, one in enumerate(curves(term, names, samples))
     ]
-    return tag("div", *parts, class_="columns")
+    return tag("div.columns", *parts)
 
 
 def _curve(
@@ -142,15 +142,14 @@ def _maps(found: Map, labels: tuple[str, ...]) -> Html:
         title = f"learned term {label}"
         figures.append(
             tag(
-                "figure",
+                "figure.field",
                 tag("figcaption", title),
                 tag(
                     "img",
                     src=field_picture(values, low, high, SEQUENTIAL, faint=found.empty),
                     alt=title,
                 ),
-                tag("p", f"{typeset(low)} … {typeset(high)}", class_="range"),
-                class_="field",
+                tag("p.range", f"{typeset(low)} … {typeset(high)}"),
             )
         )
     (a, b), x, y = found.names, found.x, found.y
@@ -158,4 +157,4 @@ def _maps(found: Map, labels: tuple[str, ...]) -> Html:
         f"{a} to the right from {typeset(x[0])} to {typeset(x[-1])}, {b} upwards from "
         f"{typeset(y[0])} to {typeset(y[-1])}; pale where there were no data."
     )
-    return tag("div", tag("div", *figures, class_="maps"), tag("p", caption, class_="note"))
+    return tag("div", tag("div.maps", *figures), tag("p.note", caption))

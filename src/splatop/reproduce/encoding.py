@@ -1,27 +1,26 @@
 """One frame as Gaussians with the field and derivatives they render, saved for a figure."""
 
-import json
 from dataclasses import dataclass
-from pathlib import Path
+from typing import ClassVar
 
 import jax.numpy as jnp
 import numpy as np
 
-from ..data.atomic import complete_or_absent
 from ..derivative import gradient, laplacian, value
 from ..errors import SplatopError
 from ..jets import SplatJets
 from ..model import Model
 from ..spectral import PassThrough
+from .saved import SavedArrays
 
 ENCODING_FILE = "encoding.npz"
-_ARRAYS = ("field", "center", "covariance", "amplitude", "rendered", "slope", "laplacian")
 
 
 @dataclass(frozen=True)
-class Encoding:
+class Encoding(SavedArrays):
     """The first channel of a 2D field; Gaussians in fractions of the box."""
 
+    what: ClassVar[str] = "an encoded frame"
     field: np.ndarray
     center: np.ndarray
     covariance: np.ndarray
@@ -30,30 +29,6 @@ class Encoding:
     slope: np.ndarray
     laplacian: np.ndarray
     encoder: str
-
-    def save(self, path: Path) -> Path:
-        """Write a `.npz` file, complete or not at all."""
-        with complete_or_absent(path) as partial, partial.open("wb") as file:
-            np.savez(
-                file,
-                about=np.array(json.dumps({"encoder": self.encoder})),
-                **{name: getattr(self, name) for name in _ARRAYS},
-            )
-        return path
-
-    @classmethod
-    def load(cls, path: Path) -> "Encoding":
-        """Read what `save` wrote."""
-        try:
-            with np.load(path, allow_pickle=False) as held:
-                about = json.loads(str(held["about"]))
-                arrays = {name: held[name] for name in _ARRAYS}
-                return cls(**arrays, encoder=about["encoder"])
-        except (OSError, KeyError, ValueError) as error:
-            raise SplatopError(
-                f"expected an encoded frame in '{path}', got something else ({error}): "
-                "delete it and reproduce again"
-            ) from error
 
 
 def encode_frame(model: Model, u: np.ndarray) -> Encoding:

@@ -1,28 +1,28 @@
 """A few frames of one rollout beside the reference, saved for figures that show fields."""
 
-import json
 from collections.abc import Sequence
 from dataclasses import dataclass
-from pathlib import Path
+from typing import ClassVar
 
 import jax.numpy as jnp
 import numpy as np
 
 from ..data import Trajectories
-from ..data.atomic import complete_or_absent
 from ..errors import SplatopError
 from ..evaluate.coefficients import identified_coefficients
 from ..evaluate.cost import advance
 from ..evaluate.evaluation import check_model_fits
 from ..model import Model
+from .saved import SavedArrays
 
 FRAMES_FILE = "frames.npz"
 
 
 @dataclass(frozen=True)
-class RolloutFrames:
+class RolloutFrames(SavedArrays):
     """States `(n, C, *N)` at `steps` of a rollout that starts at step 0, predicted and true."""
 
+    what: ClassVar[str] = "frames of a rollout"
     steps: tuple[int, ...]
     prediction: np.ndarray
     reference: np.ndarray
@@ -31,47 +31,6 @@ class RolloutFrames:
     benchmark: str | None
     lengths: tuple[float, ...]
     dt: float
-
-    def save(self, path: Path) -> Path:
-        """Write a `.npz` file, complete or not at all."""
-        about = {
-            "name": self.name,
-            "kind": self.kind,
-            "benchmark": self.benchmark,
-            "lengths": self.lengths,
-            "dt": self.dt,
-        }
-        with complete_or_absent(path) as partial, partial.open("wb") as file:
-            np.savez(
-                file,
-                steps=np.array(self.steps),
-                prediction=self.prediction,
-                reference=self.reference,
-                about=np.array(json.dumps(about)),
-            )
-        return path
-
-    @classmethod
-    def load(cls, path: Path) -> "RolloutFrames":
-        """Read what `save` wrote."""
-        try:
-            with np.load(path, allow_pickle=False) as held:
-                about = json.loads(str(held["about"]))
-                return cls(
-                    tuple(int(step) for step in held["steps"]),
-                    held["prediction"],
-                    held["reference"],
-                    about["name"],
-                    about["kind"],
-                    about["benchmark"],
-                    tuple(about["lengths"]),
-                    about["dt"],
-                )
-        except (OSError, KeyError, ValueError) as error:
-            raise SplatopError(
-                f"expected frames of a rollout in '{path}', got something else ({error}): "
-                "delete it and reproduce again"
-            ) from error
 
 
 def rollout_frames(

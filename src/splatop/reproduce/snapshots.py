@@ -6,19 +6,16 @@ import jax.numpy as jnp
 import matplotlib
 import numpy as np
 from matplotlib.axes import Axes
-from matplotlib.colors import to_rgb
 from matplotlib.figure import Figure
-from mpl_toolkits.mplot3d.art3d import Poly3DCollection
 
 from ..derivative import gradient
 from ..errors import SplatopError
-from ..report.isosurface import LEVEL, NEGATIVE, POSITIVE, isosurface
+from ..report.isosurface import LEVEL, add_surfaces
 from ..spectral import differentiate
 from .plots import styled
 from .rollout_frames import RolloutFrames
 from .style import FIELD_MAP, ORDER
 
-_LIGHT = np.array([0.35, -0.55, 0.76])
 _MISSING = "#BDBDBD"  # where a rollout has diverged
 # Finer grids are thinned out: panels of two inches show no more, and triangles are slow to draw.
 _SURFACE_POINTS = 40
@@ -130,25 +127,9 @@ def isosurface_figure(several: Sequence[RolloutFrames]) -> Figure:
 def _surfaces(ax, values: np.ndarray, level: float, lengths: tuple[float, ...]) -> None:
     stride = max(1, max(values.shape) // _SURFACE_POINTS)
     values = values[::stride, ::stride, ::stride]
-    if np.isfinite(values).all():
-        for sign, colour in ((1, POSITIVE), (-1, NEGATIVE)):
-            triangles = isosurface(sign * values, level)
-            if len(triangles):
-                normal = np.cross(
-                    triangles[:, 1] - triangles[:, 0], triangles[:, 2] - triangles[:, 0]
-                )
-                normal /= np.maximum(np.linalg.norm(normal, axis=1, keepdims=True), 1e-12)
-                bright = 0.62 + 0.38 * (normal @ _LIGHT)
-                faces = Poly3DCollection(
-                    triangles * (np.array(lengths) / np.array(values.shape)),
-                    facecolors=np.clip(np.array(to_rgb(colour)) * bright[:, None], 0, 1),
-                    linewidths=0,
-                )
-                faces.set_rasterized(True)
-                ax.add_collection3d(faces)
-    else:
+    add_surfaces(ax, values, level, lengths)
+    if not np.isfinite(values).all():
         ax.text2D(0.5, 0.5, "diverged", transform=ax.transAxes, ha="center", color="#555555")
-    ax.set(xlim=(0, lengths[0]), ylim=(0, lengths[1]), zlim=(0, lengths[2]))
     ax.set(xticks=[], yticks=[], zticks=[])
     ax.set_box_aspect(lengths, zoom=0.97)
     ax.view_init(elev=22, azim=-58)

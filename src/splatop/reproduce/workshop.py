@@ -139,7 +139,7 @@ class Workshop:
         points = self.size_of(run.benchmark).points
         if file.exists():
             held = RolloutFrames.load(file)
-            if held.steps == tuple(steps) and held.prediction.shape[2] == points:
+            if tuple(held.steps) == tuple(steps) and held.prediction.shape[2] == points:
                 return held
         model = self.model(run)
         self.say(f"rolling out {run.name} on {run.benchmark}")

@@ -17,7 +17,7 @@ from ..data import Trajectories, in_memory
 from ..equation import Equation
 from ..errors import SplatopError
 from ..grid import Grid
-from ..stepper import Coefficients, of_frame
+from ..stepper import Coefficients, of_frames
 from ..tune import Pairs, Tuned, choose_coarse
 from .loaded import Loaded
 from .settings import FULL, Settings
@@ -82,7 +82,7 @@ class CoarseProblem(Loaded):
             return super().tuned(equation, coefficients, frames)
         return choose_coarse(
             equation,
-            of_frame(coefficients, 0),
+            of_frames(coefficients, 0),
             Pairs.spread_over(self._training, SAMPLED_PAIRS),
             domain=self.domain,
             layout=self.grid.layout,

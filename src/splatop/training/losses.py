@@ -9,7 +9,6 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Float
 
-from ..encoders import Encoder
 from ..stepper import Coefficients, Stepper, course, rollout
 
 RECONSTRUCTIONS = ("shifted", "observed")
@@ -61,13 +60,7 @@ def batch_rollout_loss(
     return jnp.mean(scaled), jnp.mean(plain)
 
 
-def worst_frame(
-    encoder: Encoder,
-    frames: Float[Array, "B C *N"],
-    shifts: Float[Array, "B d"],
-    *,
-    fields: tuple[str, ...],
-) -> str:
+def worst_frame(frames: Float[Array, "B C *N"], fields: tuple[str, ...]) -> str:
     """In words, which field of a batch of frames is not finite or largest."""
     return _in_words(_largest(frames[:, None]), fields, "frame", "reaches")
 

@@ -4,8 +4,7 @@ Both are measured by rollouts of data that training has not seen, where there ar
 """
 
 from collections.abc import Sequence
-from dataclasses import asdict, dataclass
-from typing import Any
+from dataclasses import dataclass
 
 import jax.numpy as jnp
 import numpy as np
@@ -194,11 +193,6 @@ def summary(
     if decision is not None and decision.also_reported and measured.held_out:
         trust += " (the data that decided on the operator: there are too few for others)"
     return f"{said}; from {many} of {frames} frames; {trust}"
-
-
-def as_record(value: Decision | Measured) -> dict[str, Any]:
-    """In a form that JSON can hold."""
-    return asdict(value)
 
 
 def _coefficient(name: str, session: Session) -> str:

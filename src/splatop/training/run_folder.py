@@ -85,12 +85,14 @@ def write_json(path: Path, value: Any) -> None:
     write_whole(path, json.dumps(value, indent=2, allow_nan=False) + "\n")
 
 
-def read_json(path: Path) -> Any:
+def read_json(path: Path, remedy: str = "") -> Any:
     """What a file holds, or that it is no JSON."""
     try:
         return json.loads(path.read_text())
     except (OSError, UnicodeDecodeError, json.JSONDecodeError) as error:
-        raise SplatopError(f"expected JSON in '{path}', got something else: {error}") from error
+        raise SplatopError(
+            f"expected JSON in '{path}', got something else ({error}){remedy}"
+        ) from error
 
 
 def claim(folder: Path, identity: dict[str, Any], *, resume: bool) -> dict[str, Any] | None:

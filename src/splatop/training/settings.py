@@ -25,7 +25,8 @@ NOTHING_TO_REFINE = (
 
 @dataclass(frozen=True)
 class Settings:
-    """How to train a model. None leaves a choice to the automatic numerics (or the paper's).
+    """How to train a model. A setting that is None is chosen automatically (or as in the paper,
+    with `numerics="paper"`).
 
     `phases` are (points per axis, steps) one after the other, 0 points meaning the data's own
     grid: coarse first, then fine. `horizon` is H, the rollout length of the loss. Without a `rate`,

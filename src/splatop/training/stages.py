@@ -119,7 +119,7 @@ def train_encoder(stepper: Stepper, session: Session) -> Stepper:
         _optimiser(optax.adamw(schedule), settings.clip),
         schedule,
         lambda step: f"of frames {samplers[0].pairs(step).tolist()} (trajectory, frame)",
-        lambda model, batch: worst_frame(model, *batch, fields=loaded.equation.fields),
+        lambda _, batch: worst_frame(batch[0], loaded.equation.fields),
         session.placement(settings.encoder_batch),
         settings.members,
     )

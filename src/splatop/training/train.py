@@ -3,7 +3,7 @@
 import contextlib
 import time
 from collections.abc import Callable, Iterator
-from dataclasses import replace
+from dataclasses import asdict, replace
 from pathlib import Path
 from typing import Any
 
@@ -19,7 +19,7 @@ from ..threads import one_blas_thread
 from .devices import from_writer, is_writer
 from .found_terms import with_found_terms
 from .loop import Reporter, silent
-from .outcome import as_record, decide, measure, summary
+from .outcome import decide, measure, summary
 from .prepare import Prepared, Say, fresh_stepper, prepare
 from .problem import Problem
 from .refinement import train_refiner, with_refiner
@@ -40,7 +40,7 @@ def train(
     report: Reporter = silent,
     say: Say = lambda _: None,
 ) -> Model:
-    """Train into the folder `out` and return the model, which is also written there.
+    """Train a model of a problem and return it; the run is kept in the folder `out`.
 
     `operator`, an equinox module `u -> u` of one state `(C, *N)`, takes the place of the FNO, and
     `encoder`, of a registered class, that of the encoder which the settings name.
@@ -131,8 +131,8 @@ def train(
             "train_minutes": sum(clock.minutes.values()),
             "stage_minutes": clock.minutes,
             "operator_earned_its_place": decision is None or decision.kept,
-            "decision": None if decision is None else as_record(decision),
-            "measured": as_record(measured),
+            "decision": None if decision is None else asdict(decision),
+            "measured": asdict(measured),
             "numerics": list(prepared.reasons),
             "doubts": list(prepared.doubts),
             "trajectories": trajectories,

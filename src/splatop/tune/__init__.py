@@ -36,9 +36,11 @@ def choose_numerics(
     domain: Domain | None = None,
     layout: Layout = (),
 ) -> Tuned:
-    """Numerics for an equation and sample frames `(n, C, *N)` of its training data.
+    """Choose filter, Gaussians and substeps for an equation, from sample frames `(n, C, *N)`.
 
-    Without a `domain` the box is periodic; between walls `layout` says where the points lie.
+    They hold all but the share `tail` of the frames' amplitude, and a frame of length `dt` is
+    converged in time; the result says why in words. Without a `domain` the box of sides `lengths`
+    is periodic; between walls `layout` says where the points lie along each axis.
     """
     frames = np.asarray(frames, np.float32)
     lengths, dt = as_numbers(lengths), as_number(dt)

@@ -13,7 +13,7 @@ from ..numerics import Numerics
 from ..physics import Physics
 from ..signal import Signal
 from ..stability import RK4_REACH, spectral_radius
-from ..stepper import TIME, Coefficients, of_frame
+from ..stepper import TIME, Coefficients, of_frames
 from .tuned import MOST_SUBSTEPS, TIME_TOLERANCE
 
 _NAMES = {"rk4": "RK4", "etdrk4": "ETDRK4"}
@@ -32,7 +32,7 @@ def choose_steps(
     each state."""
     physics = build(numerics)
     dt = physics.dt
-    last = of_frame(coefficients, -1)
+    last = of_frames(coefficients, -1)
     radius = {
         "rk4": spectral_radius(physics, states[-1], last),
         "etdrk4": spectral_radius(physics, states[-1], last, rest=True),

@@ -22,7 +22,7 @@ from ..exponential import Tables, etdrk4_step, etdrk4_tables
 from ..jets import Jet
 from ..signal import Signal
 from ..spaces import BoxSpace, Sampling, Space, inverse_numbers, unconstrained
-from ..stepper import TIME, Coefficients, driven, inputs_at, later
+from ..stepper import TIME, Coefficients, driven, inputs_at, later, of_frames
 from .conditions import check_potentials
 
 Numbers = Float[Array, "C *R"]
@@ -53,6 +53,10 @@ class Galerkin(eqx.Module):
         """The field that takes what is set at the edges, in the unconstrained space; None if that
         is nothing but zeros."""
         return _lifted(self.space, coefficients)
+
+    def lifted_of_frames(self, coefficients: Coefficients, count: int) -> list[Lifted | None]:
+        """The same at each of so many frames, or once for all of them if it does not change."""
+        return [self.lifted(of_frames(coefficients, n)) for n in range(count if self.moving else 1)]
 
     @property
     def moving(self) -> bool:

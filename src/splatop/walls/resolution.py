@@ -14,7 +14,7 @@ from ..errors import SplatopError
 from ..grid import Grid
 from ..points import Points
 from ..spaces import BoxSpace, ShapeSpace, Space
-from ..stepper import Coefficients, of_frame
+from ..stepper import Coefficients
 from .galerkin import Galerkin
 
 _CANDIDATES = (8, 10, 12, 14, 16, 18, 20, 24, 28, 32, 36, 40, 48, 56, 64, 72, 80, 96, 112, 128)
@@ -116,8 +116,7 @@ def _homogeneous(
 ) -> np.ndarray:
     """The frames without what takes the values set at the edges."""
     scheme = Galerkin(equation, wall_space(equation, domain, (16,) * domain.dims))
-    each = [of_frame(coefficients, n) for n in range(len(frames) if scheme.moving else 1)]
-    lifted = [scheme.lifted(own) for own in each]
+    lifted = scheme.lifted_of_frames(coefficients, len(frames))
     if lifted[0] is None:
         return frames.astype(float)
     zero = jnp.zeros((len(equation.fields), *scheme.space.shape), lifted[0].dtype)
@@ -168,16 +167,16 @@ def _choose_size(data: _Along, frames: np.ndarray, tail: float, level: float) ->
             break
     chosen, noise = least_size(left, tail, level)
     what = f"{chosen} {'harmonics' if data.ring else 'Gaussians'} along {AXES[data.axis]}"
-    if left[chosen] <= tail:
-        why = f"leave {left[chosen]:.1e} of the data's amplitude (wanted {tail:.0e})"
-    elif noise:
-        why = f"leave {left[chosen]:.1e} of the data's amplitude, which more of them do not explain"
-    else:
-        why = (
-            f"leave {left[chosen]:.1e} of the data's amplitude (wanted {tail:.0e}); {data.points} "
-            "points hold no more"
-        )
+    why = why_so_many(left[chosen], tail, noise, f"{data.points} points hold no more")
     return SpaceSize(chosen, left[chosen], noise, f"anchors: {what} {why}")
+
+
+def why_so_many(left: float, tail: float, noise: bool, limit: str) -> str:
+    """What a chosen number of functions leaves of the data, and why there are not more."""
+    if noise and left > tail:
+        return f"leave {left:.1e} of the data's amplitude, which more of them do not explain"
+    said = f"leave {left:.1e} of the data's amplitude (wanted {tail:.0e})"
+    return said if left <= tail else f"{said}; {limit}"
 
 
 def least_size(left: dict[int, float], tail: float, level: float) -> tuple[int, bool]:

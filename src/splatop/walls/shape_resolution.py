@@ -8,9 +8,9 @@ from ..equation import Equation
 from ..errors import SplatopError
 from ..points import Points
 from ..spaces import ShapeSpace
-from ..stepper import Coefficients, of_frame
+from ..stepper import Coefficients
 from .galerkin import Galerkin
-from .resolution import LEVEL, SpaceSize, least_size, wall_space
+from .resolution import LEVEL, SpaceSize, least_size, wall_space, why_so_many
 
 # Anchors along the longer side of the box around the shape.
 CANDIDATES = (8, 10, 12, 14, 16, 18, 20, 24, 28, 32, 36, 40, 48, 56, 64, 80)
@@ -71,14 +71,8 @@ def choose_on_shape(
     found = anchors[chosen]
     functions = wall_space(equation, domain, found).shape[0]
     what = f"{chosen} Gaussians across the shape ({functions} functions)"
-    if left[chosen] <= tail:
-        why = f"leave {left[chosen]:.1e} of the data's amplitude (wanted {tail:.0e})"
-    elif noise:
-        why = f"leave {left[chosen]:.1e} of the data's amplitude, which more of them do not explain"
-    else:
-        why = f"leave {left[chosen]:.1e} of the data's amplitude (wanted {tail:.0e}); " + (
-            f"{len(at.places)} points hold no more" if full else "more were not tried"
-        )
+    limit = f"{len(at.places)} points hold no more" if full else "more were not tried"
+    why = why_so_many(left[chosen], tail, noise, limit)
     return [SpaceSize(n, left[chosen], noise, f"anchors: {what} {why}") for n in found]
 
 
@@ -86,8 +80,7 @@ def _left(scheme: Galerkin, coefficients: Coefficients, frames: np.ndarray, at: 
     """The root mean square of what a fit leaves, of as much noise as that would be."""
     space = scheme.space
     assert isinstance(space, ShapeSpace)
-    each = [of_frame(coefficients, n) for n in range(len(frames) if scheme.moving else 1)]
-    lifted = [scheme.lifted(own) for own in each]
+    lifted = scheme.lifted_of_frames(coefficients, len(frames))
     rest = frames.astype(float)
     if lifted[0] is not None:
         rest = rest - np.stack(

@@ -10,7 +10,7 @@ import jax.numpy as jnp
 from jaxtyping import Array
 
 from ..equation import Equation
-from ..errors import SplatopError, check_field
+from ..errors import check_field
 from ..grid import as_number
 from ..integrators import RK4, ExactPart, Integrator, Tendency, as_integrator
 from ..physics import Physics
@@ -37,8 +37,6 @@ class WallPhysics(Physics):
     integrator: Integrator = eqx.field(default=RK4(), converter=as_integrator)
 
     def __check_init__(self):
-        if not self.dt > 0:
-            raise SplatopError(f"expected a positive time step, got dt={self.dt:g}")
         check_conditions(self.equation, self.space.domain)
 
     @property
