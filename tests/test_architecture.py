@@ -1,6 +1,7 @@
 """Imports point one way: a module imports only from rooms before its own."""
 
 import ast
+import re
 from functools import cache
 from pathlib import Path
 
@@ -10,7 +11,7 @@ PACKAGE = Path(splatop.__file__).parent
 
 # A room is a module or a folder directly below the package.
 ROOMS = """
-_version errors threads annotations cache precomputed shapes domain grid points notebook derivative
+_version errors threads annotations cache precomputed shapes domain grid points derivative notebook
 spectral signal stepper exponential integrators
 spaces gaussians render encoders jets finite_differences
 equation etdrk4 physics stability initial walls solver
@@ -71,6 +72,14 @@ def test_imports_point_one_way():
         if other != room(path) and order.get(other, 0) > order.get(room(path), len(ROOMS))
     ]
     assert not wrong, wrong
+
+
+def test_the_map_has_every_room_in_the_order_of_imports():
+    page = (Path(__file__).parent.parent / "docs" / "design.md").read_text()
+    table = page.partition("| room |")[2].partition("\n\n")[0]
+    first = [row.split("|")[1] for row in table.splitlines()[2:]]
+    shown = [name for cell in first for name in re.findall(r"`(\w+)/?`", cell)]
+    assert shown == [name for name in ROOMS if not name.startswith("_")]
 
 
 def test_a_backward_import_would_be_seen(tmp_path, monkeypatch):

@@ -193,7 +193,7 @@ def _instance(cls: Any, name: str, values: Mapping[str, Any]) -> Any:
     instance: Any = object.__new__(cls)
     for key, held in wanted.items():
         value = values[key] if key in values else _default(held, name)
-        # What others annotate their fields with need not be what they hold.
+        # Annotations of a user's own classes are not checked: they may not be meant so strictly.
         if cls.__module__.startswith("splatop.") and not fits(value, cls, key):
             raise SplatopError(
                 f"expected {held.type} for '{key}' of '{name}', got {type(value).__name__}"

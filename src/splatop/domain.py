@@ -86,7 +86,7 @@ class Domain:
 
     def __post_init__(self):
         object.__setattr__(self, "axes", tuple(self.axes))
-        # What sets nothing is left out, so that one domain is one value.
+        # Free ends are left out, so that equal domains are equal values.
         held = tuple(sorted((one for one in self.stated if one[2] != FREE), key=lambda t: t[:2]))
         object.__setattr__(self, "stated", held)
         if not 1 <= len(self.axes) <= 3:

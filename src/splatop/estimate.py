@@ -20,7 +20,7 @@ from .physics import EmbeddedPhysics
 from .stepper import TIME
 
 FLOAT = 4
-# Operations per point and channel of a GELU, beside its tanh; of RK4's sums, per stage.
+# Operations per point and channel: of a GELU without its tanh, and of RK4's sums in each stage.
 _GELU = 10
 _RK4 = 4
 # The backward pass forms the hidden fields again, which is half of the products, then needs two

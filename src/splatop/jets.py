@@ -182,7 +182,7 @@ class SplatJets(JetProvider):
         if self.renderer.in_modes and later == "increment":
             return _IncrementJets.of(self.encoder, u, grid, band, self.filter)
         held: Any = self.encoder.hold(u)
-        # One matrix instead of two where the band holds fewer numbers than amplitudes do.
+        # One matrix instead of two where the band has fewer modes than there are amplitudes.
         narrow = 2 * math.prod(map(len, band_modes(band))) <= math.prod(self.encoder.anchors)
         if self.renderer.in_modes and narrow and later == "solve":
             return _HeldJets.of(held, grid, band, self.filter)

@@ -285,7 +285,7 @@ def cases() -> dict[str, CoarseCase]:
             substeps=2,
             trajectories=48,
             held_out=4,
-            # The solver that a model is up against is so quick that a wider network could not be.
+            # The solver to compare with is so quick that a wider network would be slower than it.
             settings={"phases": "0:700", "batch": "8", "hidden": "16"},
         ),
     }

@@ -9,10 +9,10 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-# What a group found: a ratio, an error or a size by its name, or why there is none.
+# Results by name: a ratio, an error or a size, or words that say why there is none.
 Measured = dict[str, Any]
 
-# Seconds that a contender may use before the next one's turn.
+# A contender is called again for this many seconds before the next one has its turn.
 TURN = 0.02
 
 

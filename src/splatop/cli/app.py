@@ -13,7 +13,7 @@ from typer.core import TyperGroup
 from .._version import __version__
 from ..errors import SplatopError
 
-# The order of `splatop --help`: that of the work.
+# The order of `splatop --help`: that in which one uses the commands.
 COMMANDS = {
     "Your data": ("inspect", "convert"),
     "Their equation": ("identify", "discover"),

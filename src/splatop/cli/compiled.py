@@ -17,7 +17,7 @@ from ..cache import cache_folder
 
 # A training takes about 2 MB.
 MOST_BYTES = 64 * 2**20
-# What compiles faster is not worth a file: JAX looks at every file when it adds one.
+# Programs that compile faster are not kept: JAX looks at every file when it adds one.
 LEAST_SECONDS = 0.01
 
 

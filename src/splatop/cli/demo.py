@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 else:
     Metrics = Model = Any
 
-# What nature does, which no contender is told, and what is known of it.
+# The true equation, which no contender is told, and the part of it that is known.
 TRUTH, VALUES = "dt(u) = D*d2x(u) + r*u - r*u^3", {"D": 0.005, "r": 1.0}
 KNOWN, ASKED = "dt(u) = D*d2x(u)", "dt(u) = D*d2x(u) + ?(u)"
 WALLS = "x: dn(u) = 0"
@@ -133,7 +133,7 @@ def _files(out: Path) -> tuple[Path, Path]:
     if not noisy.exists():
         with open_trajectories(clean) as data:
             exact = np.stack([data.window(i, 0, data.frames) for i in range(data.trajectories)])
-            # As of one instrument: the same noise in all trajectories.
+            # The same size of noise in all trajectories, as of one instrument.
             drawn = np.random.default_rng(0).standard_normal(exact.shape)
             frames = (exact + NOISE * exact.std() * drawn).astype(np.float32)
             made = ArrayTrajectories(
@@ -160,7 +160,7 @@ def _trained(
     if (folder / "model.safetensors").exists():
         say(f"trained before, in {folder}")
         return load_model(folder)
-    # All of the data for everyone.
+    # Every contender gets all of the data.
     base = replace(preset("smoke"), trajectories=None, data_steps=None, batch=10, **changes)
     settings = replace(base, model=model, phases=((0, steps),), warmup=steps // 8)
     with TrainingProgress() as progress:

@@ -54,7 +54,7 @@ PriorOption = Annotated[
 ]
 
 
-# What says which equation holds, and where: a command's argument `setting`.
+# The options that state equation, box and grid, which a command gets as its argument `setting`.
 Setting = dict[str, Any]
 _SETTING: dict[str, tuple[Any, Any]] = {
     "model": option(TEXT, "A shipped model or benchmark, a run folder, or a .safetensors file."),

@@ -19,7 +19,7 @@ from ..render import DenseRenderer, LocalRenderer, Renderer
 from ..spectral import Field, PassThrough, differentiate
 from .cost import quickest
 
-# Fields change most at the beginning: enough moments that it counts no more than its share.
+# Fields change most at the beginning, which does not dominate among so many frames.
 _MOMENTS = 12
 
 

@@ -24,7 +24,7 @@ from .cost import rollout_cost
 from .results import Metrics
 
 # Grids that a solver is tried on, as parts of the data's points along each axis, and the most
-# points of one: beyond, a solver is no rival of anything coarse.
+# points of one: a finer solver is too slow to compete with a coarse model.
 PARTS = (1 / 4, 3 / 8, 1 / 2, 3 / 4, 1)
 MOST_POINTS = 2**16
 # On more points than this along an axis transforms are quicker than products with matrices.

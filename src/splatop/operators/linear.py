@@ -101,7 +101,7 @@ def _jvp(primals, tangents, *, linear: LinearMap, known: int, batches: tuple[_Ba
     if all(isinstance(t, ad.Zero) for t in tangents[:known]):
         tangents = [ad.instantiate_zeros(t) for t in tangents[known:]]
         return out, _map_p.bind(*primals[:known], *tangents, **params)
-    # A second derivative: the map itself changes. Forward mode only.
+    # For second derivatives, in forward mode only: the map depends on what is differentiated.
     tangents = [ad.instantiate_zeros(t) for t in tangents]
     return out, jax.jvp(lambda *own: _evaluate(*own, **params), tuple(primals), tuple(tangents))[1]
 

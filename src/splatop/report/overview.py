@@ -182,7 +182,7 @@ def _row(entry: Entry, best: dict[str, float | None]) -> Html:
         return tag("tr", *cells)
     for column in _COLUMNS:
         value = column.value(metrics)
-        # What reads alike is equally good.
+        # Values that are printed alike are all marked as the best.
         is_best = value is not None and typeset(value) == typeset(best[column.title])
         cells.append(tag("td", column.text(metrics), class_="best" if is_best else None))
     return tag("tr", *cells)

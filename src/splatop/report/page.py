@@ -27,7 +27,7 @@ from .words import ReportVerdict, verdict
 
 Say = Callable[[str], None]
 
-# One after the other they are one script.
+# They are joined to one script, in this order.
 _SCRIPTS = ("values.js", "curves.js", "gaussians.js", "profile.js", "player.js", "start.js")
 _LINKS = (
     ("verdict", "Verdict"),

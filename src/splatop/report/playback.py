@@ -82,7 +82,7 @@ def play(
         )
     if source is None:
         return None
-    # Data that were open before stay open.
+    # Data that the caller opened are closed by the caller.
     with contextlib.nullcontext() if source is data else source:
         for entry in entries:
             check_model_fits(entry.model, source)

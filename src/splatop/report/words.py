@@ -9,7 +9,7 @@ from .evaluated import Entry, EvaluatedRun
 
 # An operator that removes less than a tenth of the error of its physics changes nothing of note.
 NOTABLE = 0.1
-# Physics this accurate leaves an operator nothing to do, which is no fault of it.
+# With physics this accurate an operator cannot show what it is worth, and is not blamed.
 NEGLIGIBLE = 1e-3
 
 

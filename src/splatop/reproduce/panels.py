@@ -11,7 +11,7 @@ from ..evaluate.labels import method_label
 from ..evaluate.results import Metrics
 from .style import COLOURS, SHORT, in_order, method_colour, styled_in_order
 
-# Energy below this share of the largest shell is not the energy-containing range.
+# Shells with less than this share of the largest one's energy are left out of ratios.
 _CONTAINING = 1e-4
 
 

@@ -14,5 +14,5 @@ from .shape_harmonics import shape_harmonics as shape_harmonics
 from .shape_space import ShapeSpace as ShapeSpace
 from .spectrum import energy_spectrum as energy_spectrum
 
-# What a computation stays in.
+# Either kind of space: the finite set of fields that a computation stays in.
 Space = BoxSpace | ShapeSpace

@@ -21,8 +21,8 @@ from .potentials import inverse_numbers, inverse_rates
 from .resampling import Fractions, Sampling, by_axis, root_of
 
 Coefficients = Float[Array, "C *R"]
-# What samples do not determine of a field is as smooth as it can be: the weight of the highest
-# energy in a fit, relative to its largest singular value. What they determine it leaves alone.
+# A fit prefers smooth fields where the samples leave a choice: the weight of the function with the
+# highest energy, relative to the largest singular value of the fit.
 _SMOOTH = 1e-6
 
 
@@ -158,7 +158,7 @@ class BoxSpace(eqx.Module):
             for number, axis in reversed(list(enumerate(self.domain.axes))):
                 x = (np.asarray(places)[:, number] - axis.origin) / axis.length
                 matrix = jnp.asarray(self._matrix(number, x, index[number]), c.dtype)
-                # The place comes last; the axis contracted is the last one left of space.
+                # The places become the last axis, the next axis of space is the one before it.
                 part = (
                     jnp.einsum("cqi,c...i->c...q", _per_field(matrix, len(c)), part)
                     if number == self.dims - 1

@@ -43,7 +43,7 @@ class Hole:
 
     def at(self, places: np.ndarray, index: tuple[int, ...]) -> np.ndarray:
         """A partial derivative of each function at places `(P, 2)`: `(P, size)`."""
-        # Gaussians lie inside as well, where no one looks: their places stay where they are.
+        # Nothing is done about places inside of the hole: values there are not used.
         z = ((places - np.asarray(self.centre)) / self.radius) @ np.array([1.0, 1.0j])
         log, turned = np.log(np.abs(z)), z.conj()
         found = []

@@ -35,7 +35,7 @@ from .shape_basis import (
 )
 
 _MOST_BYTES = 512 * 2**20
-# Whatever changes the numbers of a basis changes its name.
+# Part of the names of files: raise it when a change of the code changes the numbers of a basis.
 _VERSION = 4
 
 _say: ContextVar[Callable[[str], None]] = ContextVar("say", default=lambda _: None)

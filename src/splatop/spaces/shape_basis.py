@@ -39,11 +39,11 @@ LEAST_ANCHORS = 6
 # Nodes at which functions are evaluated at once.
 _BLOCK = 4096
 
-# What holds at each edge by its name.
+# The conditions of one field: what holds at each edge, by the edge's name.
 Kinds = tuple[tuple[str, Kind], ...]
-# What a space has beside its lattice.
+# Functions that a space has in addition to the Gaussians of its lattice.
 Beside = tuple[Corner | Hole, ...]
-# Partial derivatives, of which the sum is meant.
+# Indices of partial derivatives that are to be added up.
 Indices = tuple[tuple[int, int], ...]
 
 
@@ -154,7 +154,7 @@ def edge_points(
         ends = np.cumsum(lengths)
         which = np.minimum(np.searchsorted(ends, along), len(lengths) - 1)
         t = (along - ends[which] + lengths[which]) / lengths[which]
-        # An edge of its own that none of these lie on, unless the anchors do not see it.
+        # An edge on which no point lies gets one in its middle, unless the anchors do not see it.
         missed = [n for n in range(len(lengths)) if n not in which and 2 * lengths[n] > spacing]
         which, t = np.append(which, missed).astype(int), np.append(t, np.full(len(missed), 0.5))
         for number, one in zip(which, t, strict=True):

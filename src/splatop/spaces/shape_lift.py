@@ -15,11 +15,11 @@ from ..errors import SplatopError
 from .kept import shape_basis_of
 from .shape_basis import Kinds, ShapeBasis, edge_points, edge_rows, fine_nodes, spacing_of
 
-# What edges set may contradict itself, where two of them meet, by this share of its size.
+# Where two edges meet, their values may differ by this share of their size.
 _CONTRADICTION = 1e-4
 # The least singular value of the edge rows that a lift follows, relative to the largest.
 _RCOND = 1e-10
-# What a function costs in a lift: a power of its energy; what is flat costs next to nothing.
+# A lift is penalised by this power of the energy of each function: flat ones are almost free.
 _SMOOTH, _FLAT = 2, 1e-3
 
 

@@ -38,7 +38,7 @@ from .rollout_errors import LOST, rollout_errors
 
 # A formula that is trusted and this good is not compared with a learned term.
 _GOOD = 0.01
-# A learned term must be better than a formula by this factor: a formula says more.
+# A learned term must be better than a formula by this factor, since a formula can be understood.
 _LEAST_GAIN = 0.7
 # A learned term that explains less than this of what the known terms leave is no finding.
 _LEAST_EXPLAINED = 0.1

@@ -34,7 +34,7 @@ from .devices import (
 )
 
 COLUMNS = ("stage", "step", "loss", "learning_rate", "gradient_norm")
-# A loss this many times its first value, or the typical one, will not come back.
+# Training stops at a loss this many times its first value, or the typical one.
 EXPLODED = 1e8
 
 

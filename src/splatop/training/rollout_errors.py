@@ -9,7 +9,7 @@ import numpy as np
 from ..data import Trajectories
 from ..stepper import Coefficients, Stepper, at_step, on_device
 
-# An error of ten times the state is lost, however much larger it gets.
+# Relative errors count as at most this, so that one diverged rollout does not hide the others.
 LOST = 10.0
 
 

@@ -11,7 +11,7 @@ from ..numerics import Numerics
 from .losses import RECONSTRUCTIONS
 from .overrides import parse_overrides
 
-# Grid points of the benchmark itself, for a phase of training.
+# In a phase of training: as many points as the data have.
 FULL = 0
 # The largest rate of Adam in stage 2, for the paper's FNO of 6 channels and for its convolutional
 # networks. It goes with one over the width.

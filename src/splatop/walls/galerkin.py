@@ -201,7 +201,7 @@ class Galerkin(eqx.Module):
         lifted, second = _lifted(space, coefficients), laplacian(space.dims)
         asked_of_lift = {second, *(d.forward for d in asked)}
         field = space.lift_derivatives(lifted, asked_of_lift)
-        # What has the Laplacian of the lift, and nothing at the edges, is in it as well.
+        # Less what the space finds for the lift's Laplacian by itself, with zeros at the edges.
         numbers = inverse_numbers(space, field[second])
         inner = space.derivatives(numbers, {d.forward for d in asked})
         return {d: field[d.forward] - inner[d.forward] for d in asked}
