@@ -85,6 +85,13 @@ def test_the_site_builds_strictly(tmp_path):
         assert not fetched, (path.name, fetched)
 
 
+def test_no_page_waits_for_what_a_command_should_have_written():
+    for page in (ROOT / "README.md", ROOT / "CONTRIBUTING.md", *DOCS.rglob("*.md")):
+        text = page.read_text()
+        assert not re.search(r"^[A-Z]+_[A-Z]+$", text, re.MULTILINE), page.name
+        assert not re.search(r"<!--[^>]+-->\s*<!-- ?\S*end", text), page.name
+
+
 def test_what_pages_and_examples_import_is_public():
     pages = [ROOT / "README.md", *DOCS.rglob("*.md"), *(ROOT / "examples").rglob("*.py")]
     deep = re.compile(r"^ *(?:from|import) splatop\.\S+", re.MULTILINE)
