@@ -204,6 +204,31 @@ def test_rollout_loss_is_the_mean_over_a_plain_loop():
     assert float(scaled) == pytest.approx(np.mean(wanted_scaled), rel=1e-5)
 
 
+def test_windows_that_count_alike():
+    """Each in units of its own change, of a network without physics: a copy of half the size in a
+    linear problem counts as much as the whole."""
+    model = Affine(jnp.array(0.8), jnp.array(0.0))
+    whole = windows(1, 4)
+
+    def loss(data):
+        own = {"λ": jnp.ones(len(data))}
+        scaled, _ = losses.batch_rollout_loss(model, data, own, scale=jnp.ones(2), alike=True)
+        return float(scaled)
+
+    each = [loss(whole), loss(whole / 2)]
+    # The least that counts is 1e-4 of a unit, beside changes of about 2 and 0.5.
+    assert each[1] == pytest.approx(each[0], rel=1e-3)
+    data = np.asarray(whole[0], float)
+    u, errors = data[0], []
+    for target in data[1:]:
+        u = 0.8 * u
+        errors.append(np.mean((u - target) ** 2))
+    change = np.mean((data[1] - data[0]) ** 2)
+    assert each[0] == pytest.approx(np.mean(errors) / (change + 1e-4), rel=1e-5)
+    both = jnp.concatenate([whole, whole / 2])
+    assert loss(both) == pytest.approx(np.mean(each), rel=1e-5)
+
+
 @pytest.mark.slow
 def test_gradients_are_those_of_a_plain_loop_whether_recomputed_or_not():
     network = FNO(2, 2, hidden=3, modes=3, blocks=1, key=jax.random.key(0), zero_projection=False)

@@ -12,6 +12,8 @@ from jaxtyping import Array, Float
 from ..stepper import Coefficients, Stepper, course, rollout
 
 RECONSTRUCTIONS = ("shifted", "observed")
+# Windows of which Φ leaves less than this part of the energy that it typically leaves count alike.
+_LEAST_LEFT = 1e-4
 
 
 def rollout_loss(
@@ -52,12 +54,35 @@ def batch_rollout_loss(
     coefficients: Mapping[str, Any],  # one for each window: numbers, times, signals
     *,
     scale: Float[Array, " C"],
+    alike: bool = False,
 ) -> tuple[Float[Array, ""], Float[Array, ""]]:
-    """The mean of `rollout_loss` over a batch with one set of coefficients for each window."""
-    scaled, plain = jax.vmap(lambda window, own: rollout_loss(stepper, window, own, scale=scale))(
-        windows, coefficients
-    )
+    """The mean of `rollout_loss` over a batch with one set of coefficients for each window. Those
+    that count `alike` are in units of what Φ leaves of their own first step."""
+
+    def one(window: Float[Array, "F C *N"], own: Coefficients):
+        scaled, plain = rollout_loss(stepper, window, own, scale=scale)
+        return (scaled / _left(stepper, window, own, scale=scale) if alike else scaled), plain
+
+    scaled, plain = jax.vmap(one)(windows, coefficients)
     return jnp.mean(scaled), jnp.mean(plain)
+
+
+def _left(
+    stepper: Stepper,
+    window: Float[Array, "F C *N"],
+    coefficients: Coefficients,
+    *,
+    scale: Float[Array, " C"],
+) -> Float[Array, ""]:
+    """The mean squared error of the physics alone after one step, in units of `scale`; of a bare
+    network's window, of no change at all."""
+    changing = course(stepper, coefficients, len(window) - 1)
+    first = {**coefficients, **jax.tree.map(lambda values: values[0], changing)}
+    physics = stepper.physics_alone
+    made = window[0] if physics is None else physics(window[0], first)
+    unit = scale.reshape((-1,) + (1,) * (window.ndim - 2))
+    left = jnp.mean(((made - window[1]) / unit) ** 2)
+    return jax.lax.stop_gradient(left) + _LEAST_LEFT
 
 
 def worst_frame(frames: Float[Array, "B C *N"], fields: tuple[str, ...]) -> str:

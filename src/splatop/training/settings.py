@@ -71,6 +71,7 @@ class Settings:
     tenfold: bool = False
     conditioned: bool = True  # let the network see coefficients that vary
     residual_scaling: bool = True
+    windows_alike: bool = False  # each window in units of what Φ leaves of it, however little
 
     # Data; None is the benchmark's own size, or all there is in a file.
     trajectories: int | None = None

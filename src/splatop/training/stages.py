@@ -183,7 +183,9 @@ def train_operator(stepper: Any, session: Session) -> Any:
                 yield from _together([stream(s, begin, end) for s in several])
 
     def loss(model, batch):
-        return batch_rollout_loss(model, *batch, scale=model.loss_unit)
+        return batch_rollout_loss(
+            model, *batch, scale=model.loss_unit, alike=settings.windows_alike
+        )
 
     schedule = warmup_cosine(settings.peak_rate, warmup=settings.warmup, steps=settings.steps)
 
