@@ -18,6 +18,7 @@ from splatop.data import (
     open_trajectories,
     save_trajectories,
 )
+from splatop.data.held import as_trajectories
 from splatop.data.well_writer import Layout, writing
 from splatop.errors import SplatopError
 from splatop.grid import Grid
@@ -395,3 +396,26 @@ def test_an_incomplete_write_leaves_nothing(tmp_path):
     ):
         write(0, 0, array[0])
     assert list(tmp_path.iterdir()) == []
+
+
+@pytest.mark.parametrize(
+    ("shape", "fields", "read_as"),
+    [
+        ((1, 6, 1, 8), ("u",), (1, 6, 1, 8)),  # not one frame of six fields in 2D
+        ((6, 1, 8, 4), ("u",), (1, 6, 1, 8, 4)),  # not six trajectories of one frame
+        ((3, 6, 2, 8, 4), ("u", "v"), (3, 6, 2, 8, 4)),
+        ((6, 2, 8, 4, 4), ("u", "v"), (1, 6, 2, 8, 4, 4)),
+    ],
+)
+def test_one_length_for_all_axes_is_enough_where_fields_tell_the_shape(shape, fields, read_as):
+    frames = np.random.default_rng(0).normal(size=shape)
+    told = as_trajectories(frames, dt=0.1, lengths=1.0, fields=fields, periodic=True)
+    assert told.shape == read_as
+    assert told.grid.lengths == (1.0,) * (len(read_as) - 3)
+
+
+def test_shapes_that_can_be_read_in_two_ways_are_asked_for():
+    with pytest.raises(SplatopError, match=r"give lengths=\(1.0,\) or \(1.0, 1.0\)"):
+        as_trajectories(np.ones((4, 2, 2, 8)), dt=0.1, lengths=1.0, fields=("u", "v"))
+    with pytest.raises(SplatopError, match=r"got shape \(60, 8\): .* give data\[:, None\]"):
+        as_trajectories(np.ones((60, 8)), dt=0.1, lengths=1.0)

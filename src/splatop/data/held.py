@@ -176,7 +176,7 @@ def from_array(
     array = np.asarray(data)
     parts = is_complex(array.dtype, "the array", _SOURCE)
     fields = whole_names(fields) if parts else tuple(fields)
-    dims = _dims(array.shape, lengths)
+    dims = _dims(array.shape, lengths, len(fields))
     if not 1 <= dims <= 3 or array.ndim not in (dims + 2, dims + 3):
         raise SplatopError(
             f"expected an array (B, T, C, *N) or (T, C, *N) with {dims} axes of space, got shape "
@@ -198,17 +198,26 @@ def from_array(
     return ArrayTrajectories(array, grid, dt=step, fields=fields, attributes=about)
 
 
-def _dims(shape: tuple[int, ...], lengths: float | Sequence[float] | None) -> int:
-    """Axes of space: as many as lengths, or what the shape leaves no doubt about."""
+def _dims(shape: tuple[int, ...], lengths: float | Sequence[float] | None, channels: int) -> int:
+    """Axes of space: as many as lengths, or what the shape leaves no doubt about: there are as many
+    channels as fields, and more than one frame."""
     rank = len(shape)
+    if rank < 3:
+        raise SplatopError(
+            f"expected an array (B, T, C, *N) or (T, C, *N), got shape {shape}: if its axes are "
+            "time and x of one field, give data[:, None]"
+        )
     if lengths is not None and not isinstance(lengths, int | float):
         return len(lengths)
     if lengths is None or rank in (3, 6):
         return rank - 2 if rank == 3 else rank - 3
-    few, many = (float(lengths),) * (rank - 3), (float(lengths),) * (rank - 2)
+    few, many = (shape[2] == channels and shape[1] > 1), (shape[1] == channels and shape[0] > 1)
+    if few != many:
+        return rank - 3 if few else rank - 2
+    sides = [(float(lengths),) * dims for dims in (rank - 3, rank - 2)]
     raise SplatopError(
         f"expected one length for each axis of space, got {lengths:g} for all: the shape {shape} "
-        f"can be (B, T, C, *N) or (T, C, *N): give lengths={few} or {many}"
+        f"can be (B, T, C, *N) or (T, C, *N): give lengths={sides[0]} or {sides[1]}"
     )
 
 
