@@ -10,7 +10,7 @@ import pytest
 
 from splatop import SplatopError, __version__
 from splatop.benchmarks import BENCHMARKS
-from splatop.cli.reading import open_data, open_for
+from splatop.cli.reading import arguments, open_data, open_for
 from splatop.data import ArrayTrajectories, generate, in_memory, open_trajectories, summarize
 from splatop.equation import domain_from_text
 from splatop.grid import Grid
@@ -18,7 +18,7 @@ from test_data_files import states
 
 READING = (
     *("axes", "fields", "lengths", "origin", "dt", "t0", "inputs", "boundary", "sampling"),
-    *("shape", "mask"),
+    *("shape", "mask", "start"),
 )
 
 
@@ -44,6 +44,12 @@ def test_edges_that_a_file_does_not_state_are_those_of_the_model(tmp_path):
         else:
             with pytest.raises(SplatopError, match="obey their boundary"):
                 open_for(spec, tmp_path / "a.npz", reading)
+
+
+def test_a_zero_is_given():
+    """`--t0 0` and `--dt 0` are answers, the second a wrong one; False is none."""
+    reading = {**dict.fromkeys(READING), "drop_end": False, "resample": False, "periodic": False}
+    assert arguments({**reading, "t0": 0.0, "dt": 0.0}) == {"t0": 0.0, "dt": 0.0}
 
 
 def test_the_module_is_the_command(monkeypatch, capsys):

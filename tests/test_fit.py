@@ -1,5 +1,6 @@
 """`splatop.fit`: every form that data come in, what comes out, and what is refused."""
 
+import re
 from dataclasses import replace
 
 import equinox as eqx
@@ -567,3 +568,25 @@ def test_a_rectangular_box_with_other_points_per_axis():
     # 7 frames of time integration to 2e-6.
     np.testing.assert_allclose(ahead[:, 0], moving[1:], atol=1e-4)
     assert found.evaluate().data["lengths"] == [3.0, 0.5]
+
+
+def test_first_frames_rougher_than_their_grid_are_named_and_can_be_left_out(tmp_path):
+    """Noise in each cell makes a fit overshoot at a wall, and u^3 does the rest: the message says
+    from which frame on the physics is finite, and `start` leaves out those before."""
+    x, frames = (np.arange(48) + 0.5) / 48, 24
+    u = np.stack([0.5 + 0.1 * np.cos(np.pi * x) * np.exp(-0.02 * k) for k in range(frames)])
+    u[:4] += 40 * np.random.default_rng(0).standard_normal((4, 48))
+    np.savez(tmp_path / "a.npz", u=np.tile(u, (5, 1, 1)), t=0.05 * np.arange(frames), x=x)
+    equation, how = "dt(u) = D*d2x(u) + u - u^3", {"axes": "btx", "boundary": "x: dn(u) = 0"}
+    said = r"so from frame (\d+) on, but not before.*--start \1;"
+    with (
+        splatop.open_trajectories(tmp_path / "a.npz", **how) as data,
+        pytest.raises(SplatopError, match=said) as refused,
+    ):
+        quick_fit(data, equation, coefficients={"D": 0.01})
+    start = int(re.search(said, str(refused.value))[1])
+    with splatop.open_trajectories(tmp_path / "a.npz", **how, start=start) as data:
+        found = quick_fit(data, equation, coefficients={"D": 0.01})
+        states = found.rollout(data.window(0, 0, 1)[0], 3)
+    assert start >= 4
+    assert np.isfinite(states).all()

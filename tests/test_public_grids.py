@@ -1,6 +1,7 @@
 """Grids in the layouts of public sets: PDEBench, The Well, MATLAB, climate data, archives."""
 
 import json
+import warnings
 import zipfile
 
 import h5py
@@ -449,3 +450,99 @@ def test_a_struct_is_answered_with_how_to_save_what_it_holds(tmp_path):
     scipy.io.savemat(tmp_path / "a.mat", {"sol": {"u": np.zeros((4, 5))}})
     with pytest.raises(SplatopError, match=r"save\('flat.mat', '-struct', 'sol'\)"):
         open_trajectories(tmp_path / "a.mat")
+
+
+def test_steps_that_contradict_the_coordinates_are_warned_of(tmp_path):
+    """PDEArena's smoke: cells 1 apart, with x from linspace(0, 32, 32), and dt beside t."""
+    path, count = tmp_path / "NavierStokes2D_train.h5", 16
+    ring = np.arange(count) / count
+    with h5py.File(path, "w") as file:
+        group = file.create_group("train")
+        group["u"] = np.tile(moving(ring, ring), (2, 1, 1, 1))
+        group["t"] = np.tile(np.linspace(18, 102, T), (2, 1))
+        for axis in "xy":
+            group[axis] = np.tile(np.linspace(0, count, count), (2, 1))
+            group[f"d{axis}"] = np.full(2, 1.0)
+        group["dt"] = np.full(2, 6.0)
+    said = r"t steps by 21 where dt says 6, x steps by 1\.06667 where dx says 1, y steps.*"
+    with (
+        pytest.warns(UserWarning, match=f"{said}--dt 6 --lengths 16,16"),
+        open_trajectories(path, axes="btxy") as data,
+    ):
+        assert data.dt == pytest.approx(21)
+    with warnings.catch_warnings():  # the words of the warning silence it
+        warnings.simplefilter("error")
+        with open_trajectories(path, axes="btxy", dt=6.0, lengths=(16.0, 16.0)) as data:
+            assert (data.dt, data.grid.lengths) == (6.0, (16.0, 16.0))
+
+
+@pytest.mark.parametrize(
+    ("shape", "axes"),
+    [
+        ((9, 1, 24), "tcx"),
+        ((9, 2, 24, 24), "tcxy"),
+        ((5, 9, 1, 24), "btcx"),
+        ((5, 9, 1, 24, 24), "btcxy"),
+        ((9, 24, 24, 2), "txyc"),
+        ((5, 9, 24, 24, 2), "btxyc"),
+        ((9, 24, 24), "txy"),
+        ((9, 24), "tx"),
+    ],
+)
+def test_the_axes_that_are_proposed_can_be_given(tmp_path, shape, axes):
+    """With channels where a side of few lies; the numbers of the message are options as well."""
+    values = np.zeros(shape)
+    for axis, letter in enumerate(axes):
+        k = np.arange(shape[axis])
+        wave = np.sin(2 * np.pi * k / shape[axis]) if letter in "xyz" else 0.1 * k
+        values = values + wave.reshape([-1 if i == axis else 1 for i in range(len(shape))])
+    np.save(tmp_path / "a.npy", values)
+    with pytest.raises(SplatopError) as refused:
+        open_trajectories(tmp_path / "a.npy")
+    words = str(refused.value)
+    assert words.split("--axes ")[1].split()[0].strip(",") == axes
+    assert "--lengths 1 and --dt 0.1" in words
+    fields = [f"u{k}" for k in range(shape[axes.index("c")])] if "c" in axes else None
+    with open_trajectories(
+        tmp_path / "a.npy", axes=axes, lengths=1.0, dt=0.1, fields=fields
+    ) as data:
+        assert data.shape[3:] == tuple(n for n, k in zip(shape, axes, strict=True) if k in "xyz")
+
+
+def test_a_folder_of_cases_is_answered_with_what_to_do(tmp_path):
+    """CFDBench: a folder for each case with u.npy and v.npy, of (time, height, width)."""
+    case = tmp_path / "cavity" / "bc" / "case0000"
+    case.mkdir(parents=True)
+    u = moving(RING, RING)
+    for name, values in (("u", u), ("v", 2 * u)):
+        np.save(case / f"{name}.npy", values)
+    (case / "case.json").write_text("{}")
+    with pytest.raises(SplatopError, match=r"folders \(bc\): name a file in one of them"):
+        open_trajectories(tmp_path / "cavity")
+    joined = r"numpy\.savez\('all\.npz', u=numpy\.load\('u\.npy'\), v=numpy\.load\('v\.npy'\)\)"
+    with pytest.raises(SplatopError, match=joined):
+        open_trajectories(case)
+    np.savez(tmp_path / "all.npz", u=np.load(case / "u.npy"), v=np.load(case / "v.npy"))
+    with open_trajectories(tmp_path / "all.npz", axes="tyx", lengths=1.0, dt=0.1) as data:
+        assert data.fields == ("u", "v")
+        # Height is y: what varies along the last axis of the array varies along x.
+        assert np.allclose(data.window(0, 0, T)[:, 0], np.swapaxes(u, 1, 2), atol=1e-6)
+
+
+def test_frames_at_the_beginning_are_left_out(tmp_path):
+    """A start from noise in each cell, as PDEBench's diffusion-reaction has it."""
+    u = moving(RING, RING)
+    path = tmp_path / "a.h5"
+    fields = {(0, "u"): np.stack([u, 2 * u]), (0, "f"): np.stack([u + 1, u])}
+    write_well(path, {"x": RING, "y": RING}, fields, flags=PERIODIC)
+    with open_trajectories(path) as whole, open_trajectories(path, start=2) as data:
+        assert data.frames == T - 2
+        assert data.times == pytest.approx(whole.times[2:])
+        assert np.array_equal(data.window(1, 0, T - 2), whole.window(1, 2, T - 2))
+        assert data.attributes["left_out"] == f"the first 2 of {T} frames"
+    with open_trajectories(path, start=1, inputs=["f"], fields=["w=u"]) as data:
+        assert np.allclose(data.signals(0)["f"].values, u[1:] + 1, atol=1e-6)
+        assert np.allclose(data.window(0, 0, T - 1)[:, 0], u[1:], atol=1e-6)
+    for start in (-1, T - 1, T):
+        with pytest.raises(SplatopError, match=f"first frame from 0 to {T - 2}.*got {start}"):
+            open_trajectories(path, start=start)

@@ -15,7 +15,6 @@ from .reading import (
     NoiseOption,
     NoiseSeedOption,
     Reading,
-    StartOption,
     open_data,
     reads_a_file,
 )
@@ -59,7 +58,6 @@ def discover(
             "many as needed.",
         ),
     ] = None,
-    start: StartOption = 0,
     budget: Annotated[
         float,
         typer.Option(help="About so many seconds, on two cores, to refine coefficients; 0: not."),
@@ -90,7 +88,6 @@ def discover(
                 degree=degree,
                 order=order,
                 frames=frames_option(frames),
-                start=start,
                 budget=budget,
                 progress=progress,
             )

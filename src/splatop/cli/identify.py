@@ -18,7 +18,6 @@ from .reading import (
     NoiseOption,
     NoiseSeedOption,
     Reading,
-    StartOption,
     open_data,
     reads_a_file,
     unknown_of,
@@ -62,7 +61,6 @@ def identify(
             "it, as many as the budget allows.",
         ),
     ] = None,
-    start: StartOption = 0,
     budget: Annotated[
         float, typer.Option(help="About so many seconds, on two cores, for all trajectories.")
     ] = 30.0,
@@ -90,11 +88,11 @@ def identify(
         if names is not None:
             rest = (n for n in chosen.coefficient_names if n not in names and n not in given)
             given.update({n: data.coefficients[n] for n in rest if n in data.coefficients})
-        begin, length = chosen_frames(data, count, start=start, budget=budget, method=method)
+        begin, length = chosen_frames(data, count, budget=budget, method=method)
         used = len(begin) * length
         if not json:
             # Pieces of equal length may leave a frame each.
-            some = used + len(begin) <= data.frames - start
+            some = used + len(begin) <= data.frames
             spread = f", spread over it (a budget of {budget:g} s; --frames all takes them all)"
             say(
                 f"using {used} of {data.frames} frames of each trajectory"
@@ -107,7 +105,6 @@ def identify(
                 None,
                 data,
                 frames=count,
-                start=start,
                 budget=budget,
                 unknown=starts or names,
                 known=given,
@@ -117,7 +114,7 @@ def identify(
         seconds = time.perf_counter() - started
     summary = _summary(found, data)
     if json:
-        about = {"file": file.name, "frames": used, "start": start, "dt": data.dt}
+        about = {"file": file.name, "frames": used, "start": reading["start"] or 0, "dt": data.dt}
         print_json({**about, "noise": noise, "seconds": seconds, **summary})
     else:
         _print(summary, seconds)

@@ -19,7 +19,6 @@ else:
 
 FileArgument = Annotated[Path, typer.Argument(metavar="FILE", help="A file of trajectories.")]
 # What part of a file is looked at, and noise that studies add to it.
-StartOption = Annotated[int, typer.Option(help="The first frame to use.")]
 FirstTrajectoriesOption = Annotated[
     int | None, typer.Option(help="Only the first so many trajectories.")
 ]
@@ -52,6 +51,7 @@ _OPTIONS: dict[str, tuple[Any, Any]] = {
     ),
     "dt": option(NUMBER, "Time between frames."),
     "t0": option(NUMBER, "Time of the first frame, else what the file says."),
+    "start": option(int | None, "The first frame to use; those before are left out."),
     "inputs": option(TEXT, "Fields that drive the others and are not predicted: f,w."),
     "periodic": option(
         bool, "Take the data as periodic without looking.", "--periodic", default=False
@@ -127,7 +127,8 @@ def arguments(reading: Reading) -> dict[str, Any]:
         "lengths": numbers(reading["lengths"], "lengths"),
         "origin": numbers(reading["origin"], "an origin"),
     }
-    return {name: value for name, value in asked.items() if value not in (None, False)}
+    # By identity: a 0 is given, as in --t0 0, and False is not.
+    return {k: value for k, value in asked.items() if value is not None and value is not False}
 
 
 def open_data(file: Any, reading: Reading) -> Trajectories:

@@ -30,6 +30,7 @@ from .trajectories import Trajectories, checked_metadata
 
 NPY = b"\x93NUMPY"
 ZIP = b"PK\x03\x04"
+_FEW = 4  # channels at most, where nothing says what an axis is
 _SMALL = 2**20  # bytes of an array that is read at once
 
 
@@ -250,15 +251,24 @@ def _axes_wanted(array: np.ndarray) -> str:
 
 def _axes_option(array: np.ndarray) -> str:
     """Axes that may be meant, with what else has to be said."""
-    likely = {
-        2: "tx or --axes xt",
-        3: "txy, --axes xyt or --axes btx",
-        4: "btcx, --axes btxy or --axes txyz",
-    }
-    axes = likely.get(array.ndim, "btcxy")
     return (
-        f"name them by letters of b (trajectory) t c (channel) x y z (--axes {axes}), with "
-        "--lengths and --dt, or put vectors of coordinates beside it as x.npy, t.npy"
+        f"name them by letters of b (trajectory) t c (channel) x y z, as in "
+        f"{' or '.join(f'--axes {axes}' for axes in _likely(array.shape))}, with --lengths 1 and "
+        "--dt 0.1 or what they are, or put vectors of coordinates beside it as x.npy, t.npy"
+    )
+
+
+def _likely(shape: tuple[int, ...]) -> tuple[str, ...]:
+    """Readings of a shape; an axis of few is taken for channels, before space or behind it."""
+    count = len(shape)
+    few = next((axis for axis in range(1, count) if shape[axis] <= _FEW), None)
+    if few in (1, 2) and few + 1 < count < 6:
+        return (("tc", "btc")[few - 1] + SPATIAL[: count - few - 1],)
+    if few is not None and few == count - 1:
+        plain = {3: ("tx",), 4: ("txy", "btx"), 5: ("btxy", "txyz")}
+        return tuple(f"{one}c" for one in plain.get(count, ("btxyz",)))
+    return {2: ("tx", "xt"), 3: ("txy", "tyx", "btx"), 4: ("btxy", "txyz"), 5: ("btxyz",)}.get(
+        count, ("btcxyz",)
     )
 
 

@@ -51,6 +51,7 @@ _ARCHIVES = (
     (".zarray", "a packed Zarr store", "unpack it first (unzip)"),
     ("zarr.json", "a packed Zarr store", "unpack it first (unzip)"),
 )
+_FIELDS = 6  # arrays that may be the fields of one case
 _WIDEST = 8  # bytes of a beginning that are shown
 
 
@@ -81,17 +82,28 @@ def what_the_archive_is(names: list[str]) -> str | None:
 def of_a_folder(path: Path) -> str:
     """What the files of a folder seem to be, and how they become one."""
     try:
-        kinds = Counter(one.suffix.lower() for one in path.iterdir() if one.is_file())
+        held = sorted(path.iterdir())
     except OSError:
         return "which cannot be read"
+    kinds = Counter(one.suffix.lower() for one in held if one.is_file())
+    inner = [one.name for one in held if one.is_dir()]
+    if not kinds and inner:
+        return f"which holds folders ({', '.join(inner[:3])}): name a file in one of them"
     if not kinds:
         return "in which there are no files"
     suffix, count = kinds.most_common(1)[0]
-    held = f"which holds {count} {suffix or 'nameless'} file{'s' if count > 1 else ''}"
+    said = f"which holds {count} {suffix or 'nameless'} file{'s' if count > 1 else ''}"
     if suffix in _IMAGES:
-        return f"{held}: {_STACK}"
+        return f"{said}: {_STACK}"
     if suffix in _TEXT:
-        return f"{held}: name one, or {JOIN}"
+        return f"{said}: name one, or {JOIN}"
+    fields = [one.stem for one in held if one.suffix == ".npy" and one.stem.isidentifier()]
+    if suffix == ".npy" and 1 < len(fields) == count <= _FIELDS:
+        load = ", ".join(f"{name}=numpy.load('{name}.npy')" for name in fields)
+        return (
+            f"{said}: name one, or if they are fields numpy.savez('all.npz', {load}) makes one "
+            "file; if each is a frame stack them into one array"
+        )
     if suffix in _ARRAYS:
-        return f"{held}: name one, or if each is a frame stack them into one array"
-    return f"{held}: name one of them"
+        return f"{said}: name one, or if each is a frame stack them into one array"
+    return f"{said}: name one of them"

@@ -1,5 +1,6 @@
 """Coordinates among the variables of a file, told by their names."""
 
+import warnings
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -8,7 +9,7 @@ import h5py
 import numpy as np
 
 from ..errors import SplatopError
-from .axes import uneven_gaps
+from .axes import SPATIAL, uneven_gaps
 from .hdf5 import attributes_of
 from .stored import Stored
 
@@ -20,6 +21,7 @@ COORDINATES = {
     **dict.fromkeys(("time", "times"), "t"),
 }
 STEPS = {"dt": "t", "dx": "x", "dy": "y", "dz": "z"}  # spacings beside fields, by their names
+_DIFFERS = 1e-3  # of a spacing: coordinates in single precision are as even as that
 
 
 @dataclass(frozen=True)
@@ -158,6 +160,34 @@ def step_of(arrays: Mapping[str, Any], letter: str) -> float | None:
     values = np.ravel(np.real(values_of(arrays[name]))).astype(float)
     same = np.ptp(values) <= 1e-6 * abs(values[0])
     return float(values[0]) if same and values[0] > 0 else None
+
+
+def doubt_steps(
+    arrays: Mapping[str, Any], coordinates: Mapping[str, np.ndarray], source: str
+) -> None:
+    """Warn of coordinates that step otherwise than the `dx` or `dt` beside them says, such as those
+    of `linspace(0, L, n)` for points that are L / n apart."""
+    told, doubted, space = [], [], []
+    for letter, along in coordinates.items():
+        step, found = step_of(arrays, letter), float(np.ptp(along)) / max(1, len(along) - 1)
+        differs = step is not None and abs(found - step) > _DIFFERS * step
+        if step is None or not differs or uneven_gaps(along).any():
+            space += [found * len(along)] if letter in SPATIAL else []
+            continue
+        doubted.append(f"{letter} steps by {found:.6g} where d{letter} says {step:.6g}")
+        if letter in SPATIAL:
+            space.append(step * len(along))
+            told.append("--lengths")
+        else:
+            told.append(f"--dt {step:.6g}")
+    if doubted:
+        sides = "--lengths " + ",".join(f"{length:.6g}" for length in space)
+        told = [sides if option == "--lengths" else option for option in dict.fromkeys(told)]
+        warnings.warn(
+            f"{source}: {', '.join(doubted)}: the coordinates are taken; if the steps are right, "
+            f"give {' '.join(told)}",
+            stacklevel=4,
+        )
 
 
 def sides_of(array: Any) -> tuple[int, ...]:

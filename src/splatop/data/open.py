@@ -31,6 +31,7 @@ from .probes import BEGIN as PROBES
 from .rates import WithRates, rates_asked
 from .scales import Named, named_axes
 from .scattered import from_arrays, from_dataset
+from .split import from_frame
 from .table_file import is_crossed, is_table
 from .tables import open_matrix, open_table
 from .times import steady, told_times
@@ -59,6 +60,7 @@ def open_trajectories(
     mask: str | None = None,
     inputs: Sequence[str] | None = None,
     resample: bool = False,
+    start: int = 0,
 ) -> Trajectories:
     """Open a file of trajectories; windows are read when they are asked for.
 
@@ -82,7 +84,7 @@ def open_trajectories(
     scattered points always need one, unless their file states it.
 
     `resample=True` interpolates axes with uneven coordinates to even points, and frames at uneven
-    times to even ones.
+    times to even ones. `start` leaves out so many frames at the beginning of each trajectory.
     """
     path = Path(path)
     if shape is not None and mask is not None:
@@ -110,6 +112,7 @@ def open_trajectories(
         trajectories = real_fields(trajectories)
         if rates:
             trajectories = WithRates(trajectories, rates)
+        trajectories = from_frame(trajectories, start)
         trajectories = with_inputs(trajectories, inputs)
         check_drop(drop_end, inputs)
         inside = None if mask is None else read_mask(path, mask, trajectories)

@@ -169,6 +169,18 @@ def part(
     )
 
 
+def from_frame(data: Trajectories, start: int) -> Trajectories:
+    """The same without the first `start` frames of each trajectory."""
+    if not 0 <= start <= data.frames - LEAST_FRAMES:
+        raise SplatopError(
+            f"{data.source}: expected a first frame from 0 to {data.frames - LEAST_FRAMES}, for "
+            f"{LEAST_FRAMES} of {data.frames} to be left, got {start} (--start)"
+        )
+    attributes = {**data.attributes, "left_out": f"the first {start} of {data.frames} frames"}
+    kept = range(data.trajectories), range(start, data.frames)
+    return _Part(data, *kept, attributes) if start else data
+
+
 class _Part(Trajectories):
     """The same of data that are read from a file."""
 

@@ -21,6 +21,7 @@ from .named_coordinates import (
     STEPS,
     Coordinates,
     coordinates_among,
+    doubt_steps,
     sides_of,
     step_of,
     values_of,
@@ -77,6 +78,9 @@ def open_variables(
         if (dt if letter == "t" else asked.get("lengths")) is None:
             along.check_rows(str(letter), option, variables.source)
             _check_lengths(variables, data, along, str(letter), option)
+    open_ones = {k for k in data.dims if (dt if k == "t" else asked.get("lengths")) is None}
+    held = {str(k): data.coords[k].values for k in data.coords if k in open_ones}
+    doubt_steps(variables.arrays, held, variables.source)
     return LabelledTrajectories(data, fields=fields, dt=dt, **asked, source=variables.source)
 
 

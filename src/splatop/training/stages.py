@@ -148,7 +148,7 @@ def train_operator(stepper: Any, session: Session) -> Any:
         if settings.residual_scaling:
             scale = _measured_residual(stepper.embedded, data, session)
             if not bool(jnp.isfinite(scale).all()):
-                raise _not_finite(session)
+                raise _not_finite(stepper.embedded, data, session)
             session.say(f"residual of the physics: {float(jnp.max(scale)):.2e} per step")
         stepper = eqx.tree_at(lambda s: s.scale, stepper, scale)
     # What the plain loss is at the start on typical data.
@@ -237,16 +237,33 @@ def _noisy(
     return np.concatenate([(windows[:, 0] + added)[:, None], windows[:, 1:]], axis=1)
 
 
-def _not_finite(session: Session) -> SplatopError:
+def _not_finite(physics: Physics, data: Trajectories, session: Session) -> SplatopError:
     """What is said of physics that does not survive a step on the data."""
     own = session.prepared.coefficients_of(np.array([0]))
     told = ", ".join(f"{name} = {float(value[0]):.4g}" for name, value in own.items())
+    said = f"expected physics that is finite a step after the data, with {told or 'these terms'} it"
+    first = _finite_from(physics, data, session)
+    if first:
+        return SplatopError(
+            f"{said} is so from frame {first} on, but not before: if the first frames are rougher "
+            f"than their grid, such as noise in each cell, leave them out (--start {first}; "
+            f"start={first} of open_trajectories), or take more substeps"
+        )
     return SplatopError(
-        f"expected physics that is finite a step after the data, with {told or 'these terms'} it "
-        "is not: check signs and sizes (a negative diffusion grows without bound). If they were "
-        "identified and are not trusted, identify them on frames that the grid resolves (splatop "
-        "identify --start) and give them (--coefficients), or take more substeps"
+        f"{said} is not: check signs and sizes (a negative diffusion grows without bound). If they "
+        "were identified and are not trusted, identify them on frames that the grid resolves "
+        "(splatop identify --start) and give them (--coefficients), or take more substeps"
     )
+
+
+def _finite_from(physics: Physics, data: Trajectories, session: Session) -> int | None:
+    """The first of some frames from which on a step of the physics is finite; None of none."""
+    found = None
+    for frame in np.unique(np.linspace(0, data.frames - 2, 12).astype(int))[::-1]:
+        if not jnp.isfinite(_residual_at(physics, data, session, np.array([[0, frame]]))).all():
+            return found
+        found = int(frame)
+    return found
 
 
 def _measured_residual(physics: Physics, data: Trajectories, session: Session) -> jax.Array:
@@ -254,7 +271,13 @@ def _measured_residual(physics: Physics, data: Trajectories, session: Session) -
     count = min(16, data.trajectories)
     which = np.linspace(0, data.trajectories - 1, count).astype(int)
     starts = np.linspace(0, data.frames - 2, count).astype(int)
-    pairs = np.stack([which, starts], axis=1)
+    return _residual_at(physics, data, session, np.stack([which, starts], axis=1))
+
+
+def _residual_at(
+    physics: Physics, data: Trajectories, session: Session, pairs: np.ndarray
+) -> jax.Array:
+    which, starts = pairs.T
     windows = data.windows(pairs, 2)
     when = {name: values[:, 0] for name, values in data.all_when(starts, 2).items()}
     every = {**session.prepared.coefficients_of(which), **data.all_drive(pairs, 2), **when}
