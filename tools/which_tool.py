@@ -64,21 +64,20 @@ def _network() -> list[tuple[str, str, str, str]]:
 
 
 def _stiff() -> list[tuple[str, str, str, str]]:
-    path = RESULTS / "stiff.json"
-    if not path.exists():
-        return []
-    held = json.loads(path.read_text())
-    titles = {"kuramoto_sivashinsky": "KS", "gray_scott": "Gray-Scott", "kdv": "KdV"}
-    return [
-        (
-            f"{title}, one frame at the same error, time",
-            "exponax, its best grid and step: 1",
-            plain(held[key], 2),
-            "`splatop bench --only stiff`",
-        )
-        for name, title in titles.items()
-        if isinstance(held.get(key := f"stiff_{name}_over_exponax"), float)
-    ]
+    found = []
+    for name, title in {
+        "kuramoto_sivashinsky": "KS",
+        "gray_scott": "Gray-Scott",
+        "kdv": "KdV",
+    }.items():
+        path = RESULTS / "stiff" / f"{name}.json"
+        held = json.loads(path.read_text()) if path.exists() else {}
+        ratio = held.get(f"stiff_{name}_over_exponax")
+        if isinstance(ratio, float):
+            job = f"{title}, one frame at the same error, time"
+            peer = "exponax, its best grid and step: 1"
+            found.append((job, peer, plain(ratio, 2), "`tools/stiff.py measure`"))
+    return found
 
 
 def main() -> None:
