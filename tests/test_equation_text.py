@@ -11,6 +11,7 @@ import numpy as np
 import pytest
 from matplotlib.mathtext import MathTextParser
 
+from oracles import relative
 from splatop.derivative import along, bilaplacian, gradient, laplacian, partial
 from splatop.equation import (
     EXAMPLES,
@@ -133,10 +134,6 @@ def state_of(name):
     grid = Grid(example.points, example.lengths)
     channels = len(example.equation.fields)
     return initial_condition(example.initial, grid, channels=channels, key=jax.random.key(3))
-
-
-def relative(one, other):
-    return np.linalg.norm(np.asarray(one) - other) / np.linalg.norm(other)
 
 
 def tendency(equation, jets, u, coefficients):

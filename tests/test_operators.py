@@ -12,6 +12,7 @@ import pdequinox as pdeqx
 import pytest
 from jax.sharding import AxisType, NamedSharding, PartitionSpec
 
+from oracles import relative
 from splatop.errors import SplatopError
 from splatop.operators import (
     FNO,
@@ -50,10 +51,6 @@ def noise(*shape, seed=1):
 @eqx.filter_jit
 def run(network, *inputs):
     return network(*inputs)
-
-
-def relative(a, b):
-    return float(jnp.linalg.norm(jnp.ravel(a - b)) / jnp.linalg.norm(jnp.ravel(b)))
 
 
 def conditioned(network, scale=0.3):

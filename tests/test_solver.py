@@ -8,6 +8,7 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
+from oracles import relative
 from splatop.equation import (
     EXAMPLES,
     Advection,
@@ -33,10 +34,6 @@ def warnings_are_errors():
     with warnings.catch_warnings():
         warnings.simplefilter("error", UserWarning)
         yield
-
-
-def relative(one, other):
-    return np.linalg.norm(np.asarray(one) - other) / np.linalg.norm(other)
 
 
 def advance(equation, coefficients, u0, *, lengths, dt, steps=1, substeps=1):
