@@ -192,6 +192,8 @@ def test_what_came_is_said(says, call):
         ),
         ("inspect a.npy --lengths one", "such as 1 or 1,2, got 'one'"),
         ("assimilate a.csv --model dt(u)=0", "use --equation"),
+        ("reconstruct a.csv --points nan", "such as 64 or 64,32, got 'nan'"),
+        ("export burgers2d --out a.bin --points 1e9", "such as 64 or 64,32, got '1e9'"),
     ],
 )
 def test_what_was_typed_is_said(splatop, words, says):

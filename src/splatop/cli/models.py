@@ -7,6 +7,7 @@ import typer
 from rich.table import Table
 
 from .app import JsonOption, app, console, numbers_table, print_json, say
+from .sensor_options import whole_numbers
 
 
 @app.command()
@@ -109,20 +110,14 @@ def export(
     ] = "cpu,cuda,tpu",
 ) -> None:
     """Write a model as a function of a batch of states that needs JAX and flatbuffers alone."""
-    from ..errors import SplatopError
     from ..export import export_model, save_export
     from ..model import load_model
 
     loaded = load_model(model)
-    grid = None
-    if points is not None:
-        parts = [part.strip() for part in points.split(",")]
-        if not all(part.isdecimal() and len(part) < 7 for part in parts):
-            raise SplatopError(f"expected --points such as 64 or 64,32, got '{points}'")
-        grid = int(parts[0]) if len(parts) == 1 else [int(part) for part in parts]
+    grid = whole_numbers(points)
     exported = export_model(
         loaded,
-        points=grid,
+        points=grid[0] if grid and len(grid) == 1 else grid,
         steps=steps,
         platforms=[part.strip() for part in platforms.split(",") if part.strip()],
     )

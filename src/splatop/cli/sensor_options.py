@@ -53,6 +53,8 @@ PriorOption = Annotated[
     ),
 ]
 
+# Points along one axis: more are a mistake.
+_MOST = 10**6
 
 # The options that state equation, box and grid, which a command gets as its argument `setting`.
 Setting = dict[str, Any]
@@ -103,7 +105,7 @@ def whole_numbers(text: str | None) -> list[int] | None:
     given = numbers(text, "points")
     if given is None:
         return None
-    if any(n != int(n) or n < 1 for n in given):
+    if not all(1 <= n < _MOST and n == int(n) for n in given):
         raise SplatopError(f"expected whole numbers of points such as 64 or 64,32, got '{text}'")
     return [int(n) for n in given]
 
