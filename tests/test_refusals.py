@@ -14,6 +14,7 @@ import splatop
 from splatop import Observations, SplatopError
 from splatop.assimilate.state import Analysis
 from splatop.cli.reading import moments
+from splatop.coarse import truncate
 from splatop.data import ArrayTrajectories, WindowSampler, open_trajectories
 from splatop.data.axes import common_shape
 from splatop.data.held import as_trajectories
@@ -22,6 +23,7 @@ from splatop.data.masks import read_mask
 from splatop.data.rates import WithRates
 from splatop.description import build
 from splatop.discover import discover
+from splatop.domain import Condition
 from splatop.equation import parse_equation
 from splatop.equation.shape_text import parse_shape
 from splatop.evaluate.ablations import Ablation
@@ -30,15 +32,17 @@ from splatop.grid import Grid
 from splatop.identify import identify_trajectories
 from splatop.initial import initial_condition
 from splatop.model import load_model
-from splatop.numerics import Numerics, build_physics
+from splatop.numerics import Numerics, build_filter, build_physics
 from splatop.operators.baselines import baseline
+from splatop.operators.on_box import OnBox
 from splatop.points import Points
 from splatop.report.evaluated import read_runs
 from splatop.report.sensors import write_sensor_report
 from splatop.shapes import Polygon
 from splatop.shapes.mask import shape_of_mask
 from splatop.shapes.mesh import triangles_of
-from splatop.spectral import BoxFilter, resample
+from splatop.shapes.primitives import Outline
+from splatop.spectral import BoxFilter, PassThrough, resample
 from splatop.training import preset
 from splatop.training.settings import coarser
 from splatop.tune import propose
@@ -165,6 +169,60 @@ PARTS = {
         load_model("burgers2d"), stepper=splatop.OperatorStepper(eqx.nn.Identity())
     ).physics_only(),
 }
+VALUES = {
+    "no value at a free edge, got 1": lambda: Condition("free", 1.0),
+    "1 to 3 axes, got 0": lambda: splatop.Domain(()),
+    "one word on its ends for each of the 2 axes, got 1 and 2": lambda: splatop.Domain.box(
+        (1.0, 1.0), origin=(0.0,)
+    ),
+    "at an end of the domain .*got one for u at x0": lambda: splatop.Domain.box(
+        (1.0,)
+    ).with_conditions({("x0", "u"): Condition("value", 1.0)}),
+    "one layout of points for each of the 2 axes": lambda: Grid(
+        (8, 8), (1.0, 1.0), layout=("ends",)
+    ),
+    "along each of 1 axes, got ends, ends": lambda: FiniteDifferenceJets(
+        (1.0,), PassThrough(), layout=("ends", "ends")
+    ),
+    "one cutoff for the radial filter 'sharp'": lambda: build_filter(
+        dataclasses.replace(NUMERICS, filter="sharp", cutoff=(5.0, 4.0)), 2
+    ),
+    r"points as an array \(P, 2\) of x and y": lambda: Points.of([0.0, 1.0]),
+    "points inside the mask, got 0": lambda: Points.of_mask(
+        Grid.unit(8, 2), np.zeros((8, 8), bool)
+    ),
+    "points of a masked grid, got scattered": lambda: SCATTERED.on_grid(np.ones(3)),
+    "packed numbers, got something damaged": lambda: Points("?", (1.0, 1.0), (0.0, 0.0)).places,
+    "one size for each of the 1 axes": lambda: splatop.BoxSpace(
+        splatop.Domain.box((1.0,)), ("u",), (8, 8)
+    ),
+    "one name for each side of each ring": lambda: Outline((((0.0, 0.0), (1.0, 0.0)),), ()),
+    "one angle for each side of each ring": lambda: Outline(
+        (((0.0, 0.0), (1.0, 0.0), (0.0, 1.0)),), (("a", "b", "c"),), sweeps=((0.0,),)
+    ),
+    r"1 numbers of points for \(1, 8\)": lambda: truncate(jnp.zeros((1, 8)), (4, 4)),
+    "points on a shape, got a grid": lambda: OnBox(
+        eqx.nn.Identity(), splatop.Domain.box((1.0, 1.0)), SCATTERED, (8, 8)
+    ),
+    "finite times to predict": lambda: MODEL.timetable([np.nan], t0=0.0),
+    "that increase from .* t0 = 1, on, got 0.5 after 1": lambda: MODEL.timetable([0.5], t0=1.0),
+    "frames that sensors report in, got -1": lambda: placed(frames=-1),
+    "no dt with a model, which has its own": lambda: splatop.assimilate(
+        table(), "burgers2d", dt=0.1
+    ),
+    "lengths for an equation, .*give --lengths": lambda: splatop.assimilate(table(), HEAT),
+    "2 sensors, one for each value, got 1": lambda: Observations(
+        [0.0, 0.0], [0.1, 0.2], "u", [1.0, 2.0], sensors=["a"]
+    ),
+    "no mask for what sensors reported": lambda: splatop.fit(
+        table(), "dt(u) = D*lap(u)", sensors={}, mask="nan"
+    ),
+    "lengths to train from sensors": lambda: splatop.fit(
+        table(), "dt(u) = D*lap(u)", sensors={}, points=16
+    ),
+}
+MODEL = load_model("burgers2d")
+SCATTERED = Points.of([[0.0, 0.0], [1.0, 0.0], [0.0, 1.0]])
 
 
 def _deep(levels):
@@ -173,7 +231,7 @@ def _deep(levels):
 
 @pytest.mark.parametrize(
     ("says", "call"),
-    [*SENSORS.items(), *FILES.items(), *SHAPES.items(), *PARTS.items()],
+    [*SENSORS.items(), *FILES.items(), *SHAPES.items(), *PARTS.items(), *VALUES.items()],
 )
 def test_what_came_is_said(says, call):
     with pytest.raises(SplatopError, match=says) as refused:
@@ -192,6 +250,11 @@ def test_what_came_is_said(says, call):
         ),
         ("inspect a.npy --lengths one", "such as 1 or 1,2, got 'one'"),
         ("assimilate a.csv --model dt(u)=0", "use --equation"),
+        ("reconstruct a.csv --columns x", "such as t=date,x=lon, got 'x'"),
+        ("train burgers2d --out run --set x", "expected --set key=value, got 'x'"),
+        ("train burgers2d --out run --sensors a.csv", "other data to train on, got both"),
+        ("evaluate", "or --shipped for all that come with splatop, got neither"),
+        ("generate --equation dt(u)=u", "expected --dt, the time from frame to frame"),
         ("reconstruct a.csv --points nan", "such as 64 or 64,32, got 'nan'"),
         ("export burgers2d --out a.bin --points 1e9", "such as 64 or 64,32, got '1e9'"),
     ],
