@@ -1,6 +1,7 @@
 """What tools that measure share: their command line, and the part of a page that they write."""
 
 import argparse
+import hashlib
 import json
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
@@ -11,6 +12,14 @@ import numpy as np
 def relative(a: np.ndarray, b: np.ndarray) -> float:
     """The norm of the difference over that of `b`."""
     return float(np.linalg.norm(a - b) / np.linalg.norm(b))
+
+
+def digest(folder: Path) -> str:
+    """Of the Python files in a folder: which code a row was measured by."""
+    found = hashlib.sha256()
+    for file in sorted(folder.rglob("*.py")):
+        found.update(file.read_bytes())
+    return found.hexdigest()[:12]
 
 
 def write_between(page: Path, begin: str, end: str, text: str) -> None:

@@ -1,6 +1,7 @@
 """One term not told: found as a formula, and learned alone.
 
     python tools/missing.py [NAME.TERM ...]   # results/unknown/missing.json; what is there is kept
+    python tools/missing.py --again           # but what was measured by other code
     python tools/missing.py --tables          # the table in docs/unknown.md
 
 The equations and terms are those of tools/examples.py, with its data, and of three benchmarks at
@@ -20,7 +21,7 @@ from typing import Any
 import numpy as np
 
 from examples import DROPPED, TEST, TRAIN, solved
-from measured import write_between
+from measured import digest, write_between
 from splatop import discover
 from splatop.benchmarks import get_benchmark
 from splatop.data import ArrayTrajectories, generate, split
@@ -43,6 +44,7 @@ from unknown_problems import solve, waves
 ROOT = Path(__file__).resolve().parent.parent
 RESULTS = ROOT / "results" / "unknown" / "missing.json"
 DOCS = ROOT / "docs" / "unknown.md"
+CODE = digest(ROOT / "src" / "splatop" / "discover")
 
 # Terms outside the library, which no text of ours can say: solved by unknown_problems.py.
 TOLD = {"strange.reaction": "dt(u) = 0.001*d2x(u) + ?(u)", "strange.flux": "dt(u) = 0.1*u + ?"}
@@ -139,17 +141,19 @@ def products(sides: dict[str, Expression]) -> dict[str, set[Any]]:
 
 
 def formula(one: Case) -> dict[str, Any]:
-    """What `discover` finds, in the weak form alone."""
+    """What `discover` finds."""
     dims, fields = one.training.grid.dims, one.training.fields
     partial = parse_partial_equation(one.question, dims=dims, fields=fields)
     own = {n: one.coefficients[n] for n in partial.coefficient_names}
     started = time.process_time()
-    found = discover(one.training, one.question, known=own, budget=0.0)
+    found = discover(one.training, one.question, known=own)
     equation = parse_equation(found.equation, dims=dims, fields=fields)
     row: dict[str, Any] = {
         "question": one.question,
         "formula": found.equation,
         "trusted": found.trusted,
+        "method": found.method,
+        "warnings": list(found.warnings),
         "formula_cpu_seconds": round(time.process_time() - started, 1),
         "formula_error": rollout_error(equation, {}, one.training, one.test),
     }
@@ -213,23 +217,29 @@ def table() -> str:
             f"| {trusted[row.get('trusted')]} | {shown(row, 'formula_error')} "
             f"| {shown(row, 'whole_error')} | {shown(row, 'learned_error')} |"
         )
-    return "\n".join(lines)
+    parts = [r.get(f"{part}_code") for r in read().values() for part in ("formula", "learned")]
+    older = sum(code != CODE for code in parts)
+    said = f"{older or 'None'} of these {len(parts)} answers "
+    said += f"{'were' if older > 1 else 'was'} measured by an earlier state of `discover`."
+    return "\n".join([*lines, "", said])
 
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("names", nargs="*", choices=[[], *rows()])
     parser.add_argument("--tables", action="store_true")
+    parser.add_argument("--again", action="store_true")
     given = parser.parse_args()
     if given.tables:
         write_between(DOCS, "<!-- missing:begin -->", "<!-- missing:end -->", table())
         return
     RESULTS.parent.mkdir(parents=True, exist_ok=True)
     for name in given.names or rows():
-        for key, measured in (("learned_error", learned), ("formula_error", formula)):
+        for key, measured in (("formula_error", formula), ("learned_error", learned)):
             row = read().get(name, {})
-            if key not in row:
-                row |= measured(case(name))
+            code = f"{measured.__name__}_code"
+            if key not in row or (given.again and row.get(code) != CODE):
+                row |= {**measured(case(name)), code: CODE}
                 write_whole(RESULTS, json.dumps({**read(), name: row}, indent=1) + "\n")
                 print(name, {k: v for k, v in row.items() if k != "question"}, flush=True)
 

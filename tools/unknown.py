@@ -3,7 +3,9 @@ noise levels, ten draws.
 
     python tools/unknown.py study             # hours: results/unknown/study.json
     python tools/unknown.py study --draws 3   # fewer; what was measured is kept, and not measured again
+    python tools/unknown.py study --again     # but what was measured by other code of discover/
     python tools/unknown.py peers             # the same draws by PySINDy's weak form and STLSQ
+    python tools/unknown.py speed             # seconds of 16 trajectories of 50 frames at 64²
     python tools/unknown.py tables            # the tables in docs/unknown.md
 
 The data come from a solver of their own (unknown_problems.py), one trajectory each. Terms and
@@ -22,7 +24,8 @@ from typing import Any
 
 import numpy as np
 
-from splatop import Discovered, discover
+from measured import digest, write_between
+from splatop import Discovered, discover, generate, get_benchmark
 from splatop.data.atomic import write_whole
 from splatop.discover.candidates import parse_terms, plain_expression
 from splatop.errors import SplatopError
@@ -32,11 +35,13 @@ from unknown_problems import PROBLEMS, Unknown, draw
 ROOT = Path(__file__).parent.parent
 RESULTS = ROOT / "results" / "unknown"
 DOCS = ROOT / "docs" / "unknown.md"
+CODE = digest(ROOT / "src" / "splatop" / "discover")
 NOISE = (0.0, 0.01, 0.05)
 DRAWS = 10
 TARGETS = {0.0: 100, 0.01: 90, 0.05: 60}
 PEER_DOMAINS = 300
 PEER_WIDTH = 0.1
+SPEED = ("advection_allen_cahn2d", "burgers2d")
 THRESHOLDS = (1e-3, 3e-3, 0.01, 0.03, 0.1, 0.3)
 # The right terms in the words of PySINDy's weak library, where that has them.
 PEER_TERMS = {
@@ -75,7 +80,7 @@ def frames_of(name: str, seed: int, noise: float) -> np.ndarray:
 def measured(name: str, seed: int, noise: float) -> dict[str, Any]:
     problem, frames = PROBLEMS[name], frames_of(name, seed, noise)
     started, cpu = time.perf_counter(), time.process_time()
-    row: dict[str, Any] = {"noise": noise, "draw": seed}
+    row: dict[str, Any] = {"noise": noise, "draw": seed, "code": CODE}
     try:
         found = discover(
             frames,
@@ -165,22 +170,56 @@ def peer(name: str, seed: int, noise: float) -> dict[str, Any]:
     return {"noise": noise, "draw": seed, "exact": exact, "candidates": len(names)}
 
 
+def speed() -> None:
+    """Seconds on the clock that `discover` takes from nothing, with all of its defaults."""
+    measured = {}
+    for name in SPEED:
+        data = generate(get_benchmark(name), split="train", trajectories=16, steps=49, points=64)
+        asked = "; ".join(f"dt({field}) = ?" for field in data.fields)
+        began = time.perf_counter()
+        found = discover(data, asked)
+        measured[name] = {
+            "seconds": round(time.perf_counter() - began, 1),
+            "equation": found.equation,
+            "trusted": found.trusted,
+            "candidates": found.candidates,
+            "method": found.method,
+            "code": CODE,
+        }
+        print(name, measured[name], flush=True)
+    write_whole(RESULTS / "speed.json", json.dumps(measured, indent=1) + "\n")
+
+
+def speed_table() -> str:
+    lines = ["| benchmark | seconds | trusted | equation found |", "|---|---|---|---|"]
+    rows: Any = read(RESULTS / "speed.json")
+    for name, row in rows.items():
+        trusted = "yes" if row["trusted"] else "no"
+        lines.append(f"| {name} | {row['seconds']:.0f} | {trusted} | `{row['equation']}` |")
+    return "\n".join(lines)
+
+
 def read(path: Path) -> dict[str, list[dict[str, Any]]]:
     return json.loads(path.read_text()) if path.exists() else {}
 
 
-def run(path: Path, draws: int, one: Any, names: list[str]) -> None:
-    """Measure what is not there yet, draw by draw over all equations."""
+def run(path: Path, draws: int, one: Any, names: list[str], *, again: bool, seconds: float) -> None:
+    """Measure what is not there yet, draw by draw over all equations; `again` what other code
+    measured. No draw begins after so many seconds."""
+    began = time.perf_counter()
     RESULTS.mkdir(parents=True, exist_ok=True)
     for seed in range(draws):
         for name in names:
             for noise in NOISE:
                 held = read(path)
                 rows = held.setdefault(name, [])
-                if any(r["noise"] == noise and r["draw"] == seed for r in rows):
+                own = [r for r in rows if r["noise"] == noise and r["draw"] == seed]
+                if own and (not again or own[0].get("code") == CODE):
                     continue
+                if time.perf_counter() - began > seconds:
+                    return
                 row = one(name, seed, noise)
-                rows.append(row)
+                rows[:] = [*(r for r in rows if r not in own), row]
                 rows.sort(key=lambda r: (r["noise"], r["draw"]))
                 write_whole(path, json.dumps(held, indent=1) + "\n")
                 print(name, seed, noise, row.get("exact"), row.get("trusted"), flush=True)
@@ -211,29 +250,38 @@ def tables() -> str:
                 + (" | " if error is None else f"{error:.2g} % | {sum(held)} of {len(held)}")
                 + f" | {f'{best} of {len(peers)}' if peers else 'not measured'} |"
             )
-    return "\n".join(lines)
-
-
-def write_tables() -> None:
-    begin, end = "<!-- study:begin -->", "<!-- study:end -->"
-    page = DOCS.read_text()
-    head, _, rest = page.partition(begin)
-    tail = rest.partition(end)[2]
-    DOCS.write_text(f"{head}{begin}\n{tables()}\n{end}{tail}")
+    rows = [r for own in ours.values() for r in own]
+    older = sum(r.get("code") != CODE for r in rows)
+    told = f"{older} of these {len(rows)} draws" if older else f"None of these {len(rows)} draws"
+    said = f"{told} {'were' if older > 1 else 'was'} measured by an earlier state of `discover`."
+    return "\n".join([*lines, "", said])
 
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("what", choices=["study", "peers", "tables"])
+    parser.add_argument("what", choices=["study", "peers", "speed", "tables"])
     parser.add_argument("--draws", type=int, default=DRAWS)
     parser.add_argument("--only", nargs="*", choices=list(PROBLEMS))
+    parser.add_argument("--again", action="store_true")
+    parser.add_argument("--seconds", type=float, default=float("inf"))
     given = parser.parse_args()
     if given.what == "tables":
-        write_tables()
+        write_between(DOCS, "<!-- study:begin -->", "<!-- study:end -->", tables())
+        write_between(DOCS, "<!-- speed:begin -->", "<!-- speed:end -->", speed_table())
+    elif given.what == "speed":
+        speed()
     elif given.what == "study":
-        run(RESULTS / "study.json", given.draws, measured, given.only or list(PROBLEMS))
+        run(
+            RESULTS / "study.json",
+            given.draws,
+            measured,
+            given.only or list(PROBLEMS),
+            again=given.again,
+            seconds=given.seconds,
+        )
     else:
-        run(RESULTS / "peers.json", given.draws, peer, given.only or list(PEER_TERMS))
+        names = given.only or list(PEER_TERMS)
+        run(RESULTS / "peers.json", given.draws, peer, names, again=False, seconds=given.seconds)
 
 
 if __name__ == "__main__":
