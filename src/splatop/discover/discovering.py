@@ -7,31 +7,27 @@ from typing import Any
 
 import numpy as np
 
-from ..data import Trajectories
+from ..data import Trajectories, part
 from ..data.held import as_trajectories
 from ..equation import format_expression, parse_partial_equation
 from ..equation.printing import format_equation
 from ..errors import SplatopError
-from ..identify import check_window
-from ..identify.frame_pieces import LONGEST
 from ..identify.inverse import NOISY
+from .apart import alone, each_by_itself
 from .candidates import Candidate
 from .discovered import Discovered, FoundTerm, number_text
 from .evidence import Choice, choose
-from .gather import Gathered, gather, gather_between_walls
-from .moments import accumulate, most_frames
+from .gather import Gathered
+from .moments import accumulate
+from .pieces import check_enough, pieces_of
 from .question import Question, ask
 from .refine import Refined, refine, seconds_for_noisy
 from .symmetry import Setting
 from .trust import Trust, judge
 
 DEFAULT_BUDGET = 10.0
-_FEWEST_FRAMES = 5
 # Derivatives in a product, at most; on a shape half as many, which can be relied on at its edges.
 _ORDER = 4
-# Numbers in the columns of a piece, and its fewest frames where these are too many.
-_HELD = 3e7
-_SHORTEST = 32
 # Rounds of taking away a term that the refined fit cannot tell from zero.
 _PRUNINGS = 4
 
@@ -122,7 +118,27 @@ def discover(
     )
     setting = replace(setting, streams=trajectories.domain.all_periodic)
     question = ask(partial, setting, known=dict(known or {}), terms=terms)
-    held = _frames(trajectories.together, question, frames, start)
+    found, _ = _discovered(trajectories, question, frames, start, budget, progress)
+    if found.trusted or not (which := alone(found, trajectories)):
+        return found
+    # Trajectories that have no equation in common may each have one.
+    own = [
+        _discovered(part(trajectories, slice(i, i + 1), which=""), question, frames, start, 0.0)
+        for i in which
+    ]
+    return each_by_itself(found, own)
+
+
+def _discovered(
+    trajectories: Trajectories,
+    question: Question,
+    frames: int | str | None,
+    start: int,
+    budget: float,
+    progress: Callable[[int, int], None] | None = None,
+) -> tuple[Discovered, str]:
+    """What is found, and its equation with a name for each coefficient."""
+    held = pieces_of(trajectories.together, question, frames, start)
     basis, _ = question.basis
     moments = accumulate(
         held,
@@ -134,7 +150,7 @@ def discover(
     )
     tasks = {group: [question.task(group, one) for one in moments] for group in question.groups}
     for group, own in tasks.items():
-        _check_enough(own[0].rows.sum(), len(group.candidates))
+        check_enough(own[0].rows.sum(), len(group.candidates))
     noise = held.spectrum.relative_noise
     choices = [choose(question, group, own, noise=noise) for group, own in tasks.items()]
     window = (start, frames if isinstance(frames, int) else None)
@@ -144,67 +160,8 @@ def discover(
         question, choices, trajectories, 0.0 if too_long else budget, window
     )
     verdict = judge(question, held, choices, refined, needed if too_long else None)
-    return _result(question, held, choices, refined, verdict)
-
-
-def _frames(
-    data: Trajectories, question: Question, frames: int | str | None, start: int
-) -> Gathered:
-    """Pieces spread over the trajectories, as many as one pass over all candidates allows for."""
-    left = data.frames - start
-    wanted = left if frames in (None, "all") else frames
-    if not isinstance(wanted, int):
-        raise SplatopError(f"expected a number of frames or 'all', got {frames!r}")
-    check_window(data, wanted, start)
-    if wanted < _FEWEST_FRAMES:
-        raise SplatopError(
-            f"expected at least {_FEWEST_FRAMES} frames of a trajectory to find terms from, got "
-            f"{wanted}: pass more frames"
-        )
-    points = int(np.prod([min(n, 128) for n in data.grid.points])) * 2 ** (data.grid.dims - 1)
-    most = max(_FEWEST_FRAMES, most_frames(points, len(question.basis[0])) // data.trajectories)
-    # A piece is held with all its columns: as many frames as fit, and no fewer than a bell needs.
-    fitting = int(
-        _HELD / (len(question.basis[0]) * np.prod([min(n, 96) for n in data.grid.points]))
-    )
-    longest = min(LONGEST, max(fitting, _SHORTEST), wanted)
-    total = wanted if frames == "all" else min(wanted, most)
-    if total == wanted:
-        pieces = -(-wanted // longest)
-        length = wanted // pieces
-        begin = length * np.arange(pieces)
-    else:
-        length = min(longest, max(total, _FEWEST_FRAMES))
-        pieces = max(1, total // length)
-        begin = np.linspace(0, wanted - length, pieces).round().astype(int)
-    if data.domain.all_periodic:
-        held = gather(data, start + begin, length, question.degree, len(question.basis[0]))
-    else:
-        held = gather_between_walls(
-            data, start + begin, length, question.degree, question.values, question.derivatives
-        )
-    if not np.ptp(held.states):
-        raise SplatopError(
-            "expected frames that vary in space or time, got one constant value: nothing can be "
-            "learned from them"
-        )
-    changing = np.abs(np.diff(held.states, axis=1)).max(axis=(0, 1, *range(3, held.states.ndim)))
-    for field in question.partial.unknown:
-        if changing[question.fields.index(field)] == 0:
-            raise SplatopError(
-                f"expected a field {field} that changes in time, it does not on these frames: "
-                f"nothing can be learned about its equation"
-            )
-    return held
-
-
-def _check_enough(rows: float, candidates: int) -> None:
-    if rows < 2 * candidates:
-        raise SplatopError(
-            f"expected more data for {candidates} candidate terms: the frames hold about "
-            f"{rows:.0f} independent numbers; pass more frames, or fewer candidates with --terms, "
-            "--symmetry, --degree or --order"
-        )
+    found = _result(question, held, choices, refined, verdict)
+    return found, _text(question, _named(question, choices), _values(question))
 
 
 Terms = tuple[tuple[str, Candidate], ...]

@@ -182,18 +182,23 @@ def _evidence(
     normal = own.normal(weights)
     c, left = normal.solve(every)
     covariance = own.covariance(every, c, weights) if every else np.zeros((0, 0))
-    whole = task.whole
-
-    unsure = uncertain(own.error(every, c), own.rows.sum(axis=0))
+    error, change = own.error(every, c), own.total[:, -1, -1]
+    rows = own.rows.sum(axis=0)
+    # All shells together, and those in which noise is less than the change: terms that nearly
+    # balance would be lost in the noise of the others.
+    parts = [np.ones_like(change, bool), error < change]
+    kept = [(part, uncertain(error[part], rows[part])) for part in parts if change[part].sum() > 0]
 
     def share(which: list[int]) -> float:
         """Of the change, in amplitude, unweighted: what people see."""
         if not every:  # the known terms alone
-            return float(np.sqrt(max(float(np.sum(own.left((), c))) - unsure, 0.0) / own.change))
+            left = own.left((), c).sum() - uncertain(error, rows)
+            return float(np.sqrt(max(float(left), 0.0) / own.change))
         some = own.narrowed(which) if which else own
         values = some.normal(weights).solve(range(len(which)))[0] if which else np.zeros(0)
-        left = np.sum(some.left(tuple(range(len(which))), values))
-        return float(np.sqrt(max(left - unsure, 0.0) / whole))
+        left = some.left(tuple(range(len(which))), values)
+        shares = [(left[part].sum() - unsure) / change[part].sum() for part, unsure in kept]
+        return float(np.sqrt(max(0.0, *shares)))
 
     without = tuple(share([j for j in every if j != i]) for i in every)
     unexplained = max(left, 0.0) / max(chosen.n, 1.0)

@@ -1,10 +1,11 @@
 """The frames that terms are found from, as modes of their domain take them."""
 
 import math
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 
 import jax
+import jax.numpy as jnp
 import numpy as np
 
 from ..data import Trajectories
@@ -12,10 +13,11 @@ from ..derivative import Derivative
 from ..equation import parse_equation
 from ..errors import SplatopError
 from ..identify.in_harmonics import Harmonics, times_of
-from ..identify.noise import Spectrum, measure, project
+from ..identify.inverse import NOISY
+from ..identify.noise import Spectrum, measure
 from ..spaces import ShapeSpace
 from ..walls import Galerkin
-from .modes import Modes, RingModes, WallModes
+from .modes import Bands, Modes, RingModes, WallModes, within
 
 # Values of all columns in one frame, and what may be left out of clean data to keep below that.
 _PER_FRAME = 6e6
@@ -34,39 +36,68 @@ class Gathered:
     modes: Modes
     origin: tuple[float, ...]
     spectrum: Spectrum
-    noise: np.ndarray  # deviation of noise in each number of a state, broadcastable to it
+    noise: Callable[[np.random.Generator], np.ndarray]  # drawn for one piece, (L, C, *M)
     dt: float
 
 
 def gather(
-    data: Trajectories, begin: np.ndarray, length: int, degree: int, columns: int = 1
+    data: Trajectories,
+    begin: np.ndarray,
+    length: int,
+    degree: int,
+    columns: int = 1,
+    *,
+    inputs: int = 0,
 ) -> Gathered:
     """The frames inside the band of all of them, on a grid that holds products without aliasing.
 
-    So many columns must fit on it: where the band of clean data is too wide for that, what lies in
-    its tail is left out.
+    The last `inputs` channels drive the others and have a band of their own: a potential with a
+    kink must not open that of smooth fields to noise. So many columns must fit on the grid: where
+    the band of clean data is too wide for that, what lies in its tail is left out.
     """
     owner = np.repeat(np.arange(data.trajectories), len(begin))
     places = np.array([[i, s] for i in range(data.trajectories) for s in begin])
     pieces = [data.windows(places[owner == i], length) for i in range(data.trajectories)]
+    channels = pieces[0].shape[2]
+    counts = [channels - inputs, inputs] if inputs else [channels]
+    ends = np.cumsum(counts)[:-1]
+    parts = [np.split(piece.astype(np.float64), ends, axis=2) for piece in pieces]
+
+    def grid(bands: Bands) -> tuple[int, ...]:
+        return tuple(
+            _even((degree + 1) * int(b) + 2) for b in np.max([b for _, b in bands], axis=0)
+        )
+
     for tail in _TAILS:
-        spectra = [measure(piece.astype(np.float64), tail=tail) for piece in pieces]
-        band = tuple(int(b) for b in np.max([s.band for s in spectra], axis=0))
-        points = tuple(_even((degree + 1) * b + 2) for b in band)
-        if columns * math.prod(points) <= _PER_FRAME:
+        spectra = [[measure(part[i], tail=tail) for part in parts] for i in range(len(counts))]
+        bands: Bands = tuple(
+            (count, tuple(int(b) for b in np.max([s.band for s in own], axis=0)))
+            for count, own in zip(counts, spectra, strict=True)
+        )
+        if columns * math.prod(grid(bands)) <= _PER_FRAME:
             break
-    while columns * math.prod(points) > _PER_FRAME and max(band) > _LEAST_BAND:
-        band = tuple(max(_LEAST_BAND, int(0.9 * b)) for b in band)
-        points = tuple(_even((degree + 1) * b + 2) for b in band)
-    states = np.concatenate([project(p.astype(np.float64), band, points) for p in pieces])
-    loudest = spectra[int(np.argmax([s.relative_noise for s in spectra]))]
+    while columns * math.prod(grid(bands)) > _PER_FRAME:
+        widest = np.max([b for _, b in bands], axis=0)
+        if widest.max() <= _LEAST_BAND:
+            break
+        most = np.maximum(_LEAST_BAND, (0.9 * widest).astype(int))
+        bands = tuple((n, tuple(int(b) for b in np.minimum(band, most))) for n, band in bands)
+    points = grid(bands)
+    states = np.concatenate([within(np.concatenate(p, axis=2), bands, points) for p in parts])
+    loudest = spectra[0][int(np.argmax([s.relative_noise for s in spectra[0]]))]
     size = np.sqrt(np.mean(states**2, axis=(0, 1, *range(3, states.ndim))))
-    noise = np.sqrt(np.mean([np.square(s.noise) for s in spectra], axis=0))
+    noise = np.concatenate(
+        [np.sqrt(np.mean([np.square(s.noise) for s in own], axis=0)) for own in spectra]
+    )
     noise = np.maximum(noise, np.finfo(np.float32).eps * size / 4)
     ratio = math.sqrt(math.prod(points) / math.prod(data.grid.points))
-    modes = RingModes.of(band, points, data.grid.lengths)
-    deviation = (noise * ratio).reshape(-1, *(1,) * len(band))
-    return Gathered(states, owner, modes, data.grid.origin, loudest, deviation, data.dt)
+    modes = RingModes.of(bands, points, data.grid.lengths)
+    deviation = (noise * ratio).reshape(-1, *(1,) * len(points))
+
+    def drawn(generator: np.random.Generator) -> np.ndarray:
+        return within(deviation * generator.standard_normal(states.shape[1:]), bands, points)
+
+    return Gathered(states, owner, modes, data.grid.origin, loudest, drawn, data.dt)
 
 
 def gather_between_walls(
@@ -105,7 +136,7 @@ def gather_between_walls(
         if isinstance(space := scheme.space, ShapeSpace):
             ready = ShapeSpace(space.domain, fields, space.sizes, tuple(sorted(wanted)))
             scheme = Galerkin(stand_in, ready)
-        modes = WallModes.of(scheme, scheme.lifted(values))
+        lifted = scheme.lifted(values)
         states = np.asarray(held.numbers)
     clean = held.unresolved > 0  # a rest that is no noise
     spectrum = Spectrum(
@@ -115,28 +146,41 @@ def gather_between_walls(
         points=math.prod(data.grid.points),
         unresolved=held.unresolved,
     )
-    ratio = np.maximum(spectrum.noise, held.rounding) / np.maximum(held.noise, held.rounding)
+    # A fit gathers noise at the walls, so its numbers belong together: samples of it are drawn.
+    own = np.maximum(spectrum.noise, held.rounding)
+    ratio = own / np.maximum(held.noise, held.rounding)
     deviation = held.deviation * ratio.reshape(-1, *(1,) * (held.deviation.ndim - 1))
-    heard = _heard(states, deviation)
-    states, deviation = states * heard, deviation * heard
-    return Gathered(states, owner, modes, data.grid.origin, spectrum, deviation, data.dt)
+    band = _heard(states, deviation)
+    inside = tuple(map(slice, band))
+    heard = np.zeros(states.shape[2:])
+    heard[(slice(None), *inside)] = 1.0
+    noisy = not clean and held.relative_noise >= NOISY
+    modes = WallModes.of(scheme, lifted, band, noisy=noisy)
+    own = own.reshape(-1, *(1,) * len(frames.shape[3:]))
+    enter = jax.jit(jax.vmap(lambda u: held.scheme.enter(u, held.along, None)))
+
+    def drawn(generator: np.random.Generator) -> np.ndarray:
+        samples = own * generator.standard_normal(frames.shape[1:])
+        with jax.enable_x64(True):
+            return np.asarray(enter(jnp.asarray(samples))) * heard
+
+    states = states * heard
+    return Gathered(states, owner, modes, data.grid.origin, spectrum, drawn, data.dt)
 
 
-def _heard(states: np.ndarray, deviation: np.ndarray) -> np.ndarray:
-    """Which numbers `(C, *R)` of states `(S, L, C, *R)` to keep: along each axis those up to the
-    last one that stands out of its noise. Beyond, a product would be one of noise with noise."""
+def _heard(states: np.ndarray, deviation: np.ndarray) -> tuple[int, ...]:
+    """How many numbers of states `(S, L, C, *R)` to keep along each axis: up to the last one that
+    stands out of its noise. Beyond, a product would be one of noise with noise."""
     count = states.shape[0] * states.shape[1]
     energy = np.mean(states**2, axis=(0, 1)) - deviation**2
     # The mean of so many squares of noise has this deviation.
     loud = energy > _DEVIATIONS * np.sqrt(2 / count) * deviation**2
-    kept = np.ones(states.shape[3:], bool)
-    for axis in range(kept.ndim):
-        others = tuple(i for i in range(loud.ndim) if i != axis + 1)
-        last = np.max(np.flatnonzero(loud.any(axis=others)), initial=0)
-        place = [1] * kept.ndim
-        place[axis] = kept.shape[axis]
-        kept &= (np.arange(kept.shape[axis]) <= last).reshape(place)
-    return np.broadcast_to(kept, loud.shape)
+    return tuple(
+        1 + int(np.max(np.flatnonzero(loud.any(axis=others)), initial=0))
+        for others in (
+            tuple(i for i in range(loud.ndim) if i != axis) for axis in range(1, loud.ndim)
+        )
+    )
 
 
 def _even(n: int) -> int:

@@ -177,8 +177,7 @@ def _accumulate(frames, basis, fields, known, coefficients, progress):
         clean = modes(states)
         moved = cut = None
         if piece in shaken:
-            speck = frames.noise * generator.standard_normal(states.shape)
-            speck = frames.modes.noise(speck)
+            speck = frames.noise(generator)
             moved = modes(states + speck) - clean
             if piece in some:
                 sharp += _last_parts(frames.modes, states) - _last_parts(frames.modes, speck)

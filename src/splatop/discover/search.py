@@ -37,7 +37,10 @@ class Normal:
 
     @cached_property
     def scale(self) -> np.ndarray:
-        return 1 / np.sqrt(np.maximum(np.diag(self.raw), 1e-300))
+        """To columns of norm 1; 0 for those of which nothing is left (of blocks drawn anew, more
+        noise may be taken out than they hold)."""
+        own = np.diag(self.raw)
+        return np.where(own > 0, 1 / np.sqrt(np.where(own > 0, own, 1.0)), 0.0)
 
     @cached_property
     def scaled(self) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
@@ -73,7 +76,8 @@ class Normal:
         left = self.energy - moment[chosen] @ c
         own = np.diag(inverse)
         with np.errstate(over="ignore"):  # as infinite as where nothing of its own is left
-            return left + np.where(own > 0, c**2 / np.where(own > 0, own, 1.0), np.inf)
+            gain = np.where(own > 0, c**2 / np.where(own > 0, own, 1.0), np.inf)
+        return left + np.where(self.scale[chosen] > 0, gain, 0.0)
 
     def with_each(self, chosen: list[int]) -> np.ndarray:
         """The energy that is left if one more joins the set, for each candidate."""

@@ -11,6 +11,8 @@ from .task import DEVIATIONS, FLOOR, Task
 _SHARE = 0.1
 _PENALTY = 2.0
 _ROUNDS = 5
+# Other weights count if so small a part of what no known error explains remains with them.
+_LESS = 0.25
 
 
 @dataclass(frozen=True)
@@ -51,6 +53,11 @@ def select(task: Task) -> Selection:
     seen: set[tuple[int, ...]] = set()
     at_first = task.error((), np.zeros(0)) + 1e-4 * _share(task.energy, rows)
     found = _settled(task, at_first, seen)
+    if not task.clean and (more := _unexplained(task, found)) > 0:
+        # Terms that nearly balance need weights that know of the noise in them to be told at all.
+        other = _settled(task, at_first + _noise_of_candidates(task), seen)
+        if _unexplained(task, other) < _LESS * more:
+            found = other
     for fewer in sorted(seen, key=len):
         if not 0 < len(fewer) < len(found.chosen):
             continue
@@ -62,6 +69,21 @@ def select(task: Task) -> Selection:
             if _leaves_nothing(task, left):
                 return _chosen(task, found, fewer, rows / (error + np.maximum(left, 0.0)))
     return found
+
+
+def _unexplained(task: Task, found: Selection) -> float:
+    """Energy of what a choice leaves beside known errors."""
+    error, left = task.error(found.chosen, found.c), task.left(found.chosen, found.c)
+    return max(float(np.sum(left)) - uncertain(error, task.rows.sum(axis=0)), 0.0)
+
+
+def _noise_of_candidates(task: Task) -> np.ndarray:
+    """Energy of noise in each shell, of a candidate that makes all of the change: the largest."""
+    own = np.diagonal(task.total.sum(axis=0))[:-1]
+    noise = np.diagonal(task.noise, axis1=1, axis2=2)[:, :-1]
+    told = own > 0
+    share = np.where(told, noise / np.where(told, own, 1.0), 0.0)
+    return task.whole * np.maximum(share.max(axis=1), 0.0)
 
 
 def uncertain(error: np.ndarray, rows: np.ndarray) -> float:

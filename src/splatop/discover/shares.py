@@ -63,7 +63,7 @@ def shares_of_change(whole: Valued, known: Valued | None, data: Trajectories) ->
         parts = []
         for i in order:
             states = np.asarray(held.states[i])
-            noise = held.modes.noise(held.noise * generator.standard_normal(states.shape))
+            noise = held.noise(generator)
             seen, more, less = (
                 window(jnp.asarray(u)) for u in (states, states + noise, states - noise)
             )
