@@ -15,11 +15,11 @@ from ..errors import SplatopError
 from ..identify.inverse import NOISY
 from .apart import alone, each_by_itself
 from .candidates import Candidate
+from .chosen_frames import check_enough, pieces_of
 from .discovered import Discovered, FoundTerm, number_text
 from .evidence import Choice, choose
 from .gather import Gathered
 from .moments import accumulate
-from .pieces import check_enough, pieces_of
 from .question import Question, ask
 from .refine import Refined, refine, seconds_for_noisy
 from .symmetry import Setting
