@@ -365,6 +365,9 @@ def test_symmetries_leave_what_respects_them():
 
     whole = names(1, ("u",), [])
     assert {"1", "u", "u*dx(u)", "d4x(u)", "u^2*d2x(u)"} <= set(whole)
+    assert "d5x(u)" not in whole
+    higher = [str(c) for c in library(Setting.of(("u",), 1, [], None, 3, 6), "u")]
+    assert set(higher) == {*whole, "d5x(u)", "d6x(u)"}
     assert "dx(u)" not in names(1, ("u",), ["mirror"])
     flipped = names(1, ("u",), ["mirror"], velocity=["u"])
     assert {"u*dx(u)", "d2x(u)", "u^3"} <= set(flipped)

@@ -30,7 +30,9 @@ def library(setting: Setting, field: str) -> list[Candidate]:
 def products(setting: Setting) -> list[Expression]:
     """1, and products up to cubic in which no more than so many derivatives are taken."""
     for tier in _TIERS:
-        orders = [min(order, setting.order) for order in tier[: setting.degree]]
+        # Higher orders than usual are those of linear terms.
+        linear = max(tier[0], setting.order) if tier[0] == ORDER else tier[0]
+        orders = [min(order, setting.order) for order in (linear, *tier[1 : setting.degree])]
         if _count(setting, orders) <= MOST:
             break
     found = [Expression.number(1)]
