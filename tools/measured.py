@@ -1,6 +1,7 @@
 """What tools that measure share: their command line, and the part of a page that they write."""
 
 import argparse
+import ast
 import hashlib
 import json
 from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -15,10 +16,10 @@ def relative(a: np.ndarray, b: np.ndarray) -> float:
 
 
 def digest(folder: Path) -> str:
-    """Of the Python files in a folder: which code a row was measured by."""
+    """Of the Python in a folder, without its comments: which code a row was measured by."""
     found = hashlib.sha256()
     for file in sorted(folder.rglob("*.py")):
-        found.update(file.read_bytes())
+        found.update(ast.dump(ast.parse(file.read_text())).encode())
     return found.hexdigest()[:12]
 
 

@@ -117,8 +117,8 @@ def _about(fields: str, choice: Choice, noise: float, *, known: bool) -> list[st
     if not choice.candidates:
         if choice.left > max(noise, NEGLIGIBLE):
             return [
-                f"no candidate explains the change of {fields}: where that is a wave, its rate is a "
-                "field with an equation of its own (--fields 'u,v=dt(u)')"
+                f"no candidate explains the change of {fields}: where that is a wave, its rate is "
+                "a field with an equation of its own (--fields 'u,v=dt(u)')"
             ]
         # What known terms explain all of is known. What does not change tells nothing of terms
         # that hold each other.
