@@ -1,10 +1,15 @@
 """The state from sensors against closed forms: dense linear algebra, sines between walls."""
 
+import inspect
+
+import equinox as eqx
 import jax.numpy as jnp
 import numpy as np
 import pytest
 
 from splatop import Observations, SplatopError, assimilate, place, reconstruct
+from splatop.assimilate import starts
+from splatop.assimilate.minimise import Minimum
 from splatop.assimilate.observe import look, make_taps, time_weights
 from splatop.assimilate.place import _greedy
 from splatop.assimilate.prior import _profile
@@ -332,6 +337,36 @@ def test_random_beginnings_scatter_as_the_posterior_of_the_first_frame():
     assert np.var(drawn * std, axis=0) == pytest.approx(np.diag(covariance), rel=0.2)
 
 
+@pytest.mark.parametrize(("explained", "tried"), [(1, 16), (2, 30)])
+def test_more_beginnings_are_tried_where_only_the_way_is_missing(monkeypatch, explained, tried):
+    """Short windows that are explained say that the model is right. The thirtieth start is good."""
+    asked = []
+
+    def stuck_until_the_thirtieth(forward, windows, x, *, leading=False, **_):
+        if leading:
+            asked.append(x)
+        good = len(asked) >= 30
+        count, cost = 10, 10.0 if good else np.inf
+        return Minimum(x, cost, 0.0, count, 1, good, x, explained if leading else 0)
+
+    class Plain(eqx.Module):
+        shift: np.ndarray
+
+        def shifted(self, centre):
+            return Plain(self.shift + centre)
+
+    class Known(eqx.Module):
+        unknowns: Plain
+
+    monkeypatch.setattr(starts, "minimise", stuck_until_the_thirtieth)
+    every = [lambda k=k: np.full(1, k, np.float32) for k in range(48)]
+    forward = Known(Plain(np.zeros(1, np.float32)))
+    search = inspect.unwrap(starts.from_starts)  # stand-ins are not of its types
+    found = search(forward, [(None, None)] * 4, every, report=lambda _: None)
+    assert len(asked) == tried
+    assert (found.ratio == 1.0) == (tried == 30)
+
+
 def test_an_earlier_window_that_is_not_trusted_is_told_by_the_whole(linear):
     from dataclasses import replace
 
@@ -342,6 +377,13 @@ def test_an_earlier_window_that_is_not_trusted_is_told_by_the_whole(linear):
     assert not said["trusted"]
     assert [one["trusted"] for one in said["windows"]] == [False, True]
     assert "a broken sensor" in said["warnings"][-1]
+
+
+def test_a_name_is_the_model_that_ships_else_the_equation_on_points_of_ones_own():
+    assert as_dynamics("burgers1d_walls", EquationSetting()).title == "the model of burgers1d_walls"
+    own = as_dynamics("burgers1d_walls", EquationSetting(points=40))
+    assert own.title == "the equation"
+    assert own.written.points == (40,)
 
 
 @pytest.mark.slow

@@ -7,7 +7,7 @@ import pandas as pd
 import pytest
 import xarray as xr
 
-from splatop import Observations, SplatopError, assimilate
+from splatop import Observations, SplatopError, assimilate, reconstruct
 from splatop.assimilate.observations import checked
 from splatop.cli.app import app, run
 from splatop.domain import Domain
@@ -256,6 +256,27 @@ def test_names_of_stations_are_no_field():
     held = Observations.read(table)
     assert held.fields.tolist() == ["u", "u"]
     assert held.sensors.tolist() == ["7", "8"]
+
+
+def test_words_for_missing_numbers_are_left_out(tmp_path):
+    path = tmp_path / "asos.csv"
+    rows = [f"S{k},{0.1 * k},{'M' if k == 2 else 20 + k},{'?' if k else 'M'}" for k in range(6)]
+    path.write_text("\n".join(["station,t,x,T,sky", *(r.replace(",", ",0.5,", 1) for r in rows)]))
+    with pytest.warns(UserWarning, match="1 values of 'M' in T count as missing"):
+        held = Observations.read(path)
+    assert held.values.tolist() == [20, 21, 23, 24, 25]
+    assert set(held.fields) == {"T"}
+
+
+def test_a_column_that_is_the_same_in_all_reports_is_no_field():
+    rng = np.random.default_rng(0)
+    x = rng.uniform(0, 1, 40)
+    table = pd.DataFrame({"t": np.repeat([0, 1], 20), "x": x, "height": 100.0, "u": np.sin(3 * x)})
+    found = reconstruct(table, points=16)
+    assert found.frames.fields == ("u",)
+    assert any("height is 100 in all reports" in words for words in found.warnings)
+    with pytest.raises(SplatopError, match="height that vary"):
+        reconstruct(table, points=16, fields=("u", "height"))
 
 
 def test_names_that_do_not_fit_are_told_how_to_be_given():

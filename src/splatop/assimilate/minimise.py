@@ -92,6 +92,7 @@ class Minimum:
     steps: int
     converged: bool
     diagonal: np.ndarray  # about that of JᵀJ there
+    explained: int = 0  # windows on the way whose reports were
 
     @property
     def ratio(self) -> float:
@@ -234,6 +235,7 @@ def minimise(
     """
     best, total = np.asarray(x, np.float32), 0
     sums, done, diagonal = np.full(2, np.inf), False, np.zeros(len(best), np.float32)
+    explained = 0
     for number, (taps, data) in enumerate(windows):
         last = number == len(windows) - 1 and not leading
         wide = 1.0 if last else _WIDER[min(number, len(_WIDER) - 1)]
@@ -263,6 +265,7 @@ def minimise(
         if leading and not sums.sum() <= STUCK * count:
             sums, done = np.full(2, np.inf), False
             break
+        explained += 1
     taps, data = windows[-1]
     return Minimum(
         x=best,
@@ -272,6 +275,7 @@ def minimise(
         steps=total,
         converged=done,
         diagonal=diagonal,
+        explained=explained,
     )
 
 

@@ -1,11 +1,39 @@
-"""Numbers in tables that stand for a missing one."""
+"""What stands in tables for a missing number: words, and numbers such as -9999."""
 
 import warnings
+from typing import Any
 
 import numpy as np
 
 # Beside 99, 999.9, -9999 and so on; and from where on any number does.
 _CODES, _FILLED = (32767.0, 32768.0, 1e10), 1e19
+# Words that stand for a missing number, in lower case.
+_WORDS = ("m", "mm", "-", "--", "---", "----", "*", "**", "***", "na", "n/a", "nan", "none")
+_WORDS = (*_WORDS, "null", "nodata", "missing", "bad", "")
+
+
+def without_words(table: Any, source: str) -> Any:
+    """With NaN for words such as M or --- in columns whose other values are all numbers; the
+    warning says which."""
+    import pandas as pd
+
+    found = {}
+    for column in table.columns:
+        held = table[column]
+        if held.dtype.kind in "fiubmM" or pd.api.types.is_datetime64_any_dtype(held):
+            continue
+        numbers: Any = pd.to_numeric(held, errors="coerce")
+        words = held[numbers.isna() & held.notna()].astype(str).str.strip()
+        if not len(words) or numbers.notna().sum() < len(words):
+            continue
+        if words.str.lower().isin(_WORDS).all():
+            found[column] = numbers
+            warnings.warn(
+                f"{source}: {len(words)} values of {', '.join(map(repr, words.unique()[:3]))} in "
+                f"{column} count as missing",
+                stacklevel=4,
+            )
+    return table.assign(**found) if found else table
 
 
 def without_codes(values: np.ndarray, field: str, source: str) -> np.ndarray:

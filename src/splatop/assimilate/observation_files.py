@@ -12,7 +12,7 @@ from ..data.probes import is_probes
 from ..data.table_file import columns_as_rows, is_table, moments, place_and_time, read_table
 from ..domain import AXES
 from ..errors import SplatopError, unknown_name
-from .missing_codes import without_codes
+from .missing_codes import without_codes, without_words
 from .observations import Observations
 
 # What columns may be called, beside those of time and place and a field's own name.
@@ -34,7 +34,7 @@ _NAMES = {
 }
 # What public tables call a column, for the proposal when it is not found.
 _LIKE = {
-    "t": ("seconds", "hours", "days", "timeutc", "datetimeutc", "utc"),
+    "t": ("seconds", "hours", "days", "timeutc", "datetimeutc", "utc", "valid"),
     "x": ("long", "pos_x", "position", "coordx", "distance"),
     "y": ("pos_y", "coordy"),
     "z": ("depth", "height", "altitude", "elevation", "level", "pos_z", "coordz"),
@@ -71,7 +71,7 @@ def read_observations(
         return source
     wanted = None if fields is None else tuple(fields)
     table, name = _table(source)
-    table = _renamed(table, columns or {}, name)
+    table = without_words(_renamed(table, columns or {}, name), name)
     own = [column for column in table.columns if not (wanted and column in wanted)]
     known = {str(column).strip().lower(): column for column in own}
     found = {

@@ -18,7 +18,7 @@ from ..walls import wall_space
 from ..walls.shape_resolution import shape_anchors
 
 # Gaussians across the shape, for each point along the longer side of its box, and limits.
-_ANCHORS, _LEAST, _MOST = 0.4, 10, 24
+_ANCHORS, _LEAST, _MOST = 0.4, 10, 36
 # Functions for each point that states are written at, at most: of those that obey the conditions,
 # and of those without any, which smooth states are seen through.
 _SHARE, _SHARE_FREE = 0.4, 0.8

@@ -79,6 +79,7 @@ def reconstruct(
     it; without a `boundary` nothing is set at its edges ("x: periodic" closes an axis).
     """
     held = Observations.read(observations, fields=fields, columns=columns, time_unit=time_unit)
+    held, flat = (held, []) if fields is not None else _that_vary(held)
     names = tuple(fields) if fields is not None else tuple(dict.fromkeys(map(str, held.fields)))
     count = tuple(np.atleast_1d(points).tolist())
     sides, begin, at = as_lengths(lengths, held.dims), as_origin(origin, held.dims), None
@@ -121,6 +122,7 @@ def reconstruct(
     scored = None
     if kept_out is not None:
         scored = _score(kept_out, held, space, smoothness, names)
+    warnings += flat
     warnings += [
         f"the noise of {name} ({one.noise:.3g}) is most of what was reported (spread "
         f"{held.values[held.fields == name].std():.3g}): little can be told of it"
@@ -128,6 +130,17 @@ def reconstruct(
         if one.noise > 0.7 * held.values[held.fields == name].std()
     ]
     return Reconstruction(frames, smoothness, scored, len(held), tuple(warnings))
+
+
+def _that_vary(held: Observations) -> tuple[Observations, list[str]]:
+    """Without what is no field, such as the height of all stations: numbers that are all the same,
+    if there are others; and what is said of it."""
+    same = [n for n in np.unique(held.fields) if np.ptp(held.values[held.fields == n]) == 0]
+    if not same or len(same) == len(np.unique(held.fields)):
+        return held, []
+    value = {n: held.values[held.fields == n][0] for n in same}
+    words = [f"{n} is {value[n]:g} in all reports, and is left out" for n in same]
+    return held.take(~np.isin(held.fields, same)), words
 
 
 @dataclass(frozen=True, eq=False)

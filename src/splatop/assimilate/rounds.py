@@ -57,7 +57,7 @@ def settle(window: Window, options: Options, start: np.ndarray | None = None) ->
         return options.journal.once(mark, compute)
 
     sigma = observations.sigma_or(missing)
-    starts = window.starts(sigma) if start is None else [start]
+    starts = window.starts(sigma) if start is None else [lambda: start]
     grows = window.grow and not window.dynamics.linear
     lengths = growing(window.steps) if grows else [window.steps]
     widened = False
@@ -86,7 +86,7 @@ def settle(window: Window, options: Options, start: np.ndarray | None = None) ->
                 break
             window, x = wider
             widened = True
-        starts = [x]
+        starts = [lambda x=x: x]
     return settled
 
 

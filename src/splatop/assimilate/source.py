@@ -10,7 +10,7 @@ import numpy as np
 from ..benchmarks import BENCHMARKS, Benchmark, get_benchmark
 from ..equation import EXAMPLES, Equation, parse_equation
 from ..errors import SplatopError, unknown_name
-from ..model import Model, load_model, shipped_models
+from ..model import Model, bounded_models, load_model, shipped_models
 from .dynamics import Dynamics, dynamics_of_equation, dynamics_of_model
 from .on_shape import shape_box
 
@@ -36,7 +36,8 @@ def as_dynamics(model: Any, setting: EquationSetting, unknown: Sequence[str] = (
     model = getattr(model, "model", model)  # what `fit` returns holds one
     if isinstance(model, str | Path) and "=" not in str(model):
         name = str(model)
-        if not Path(name).exists() and name not in shipped_models() and name in BENCHMARKS:
+        ships = name in shipped_models() or (name in bounded_models() and _says_nothing(setting))
+        if not Path(name).exists() and not ships and name in BENCHMARKS:
             return _of_benchmark(get_benchmark(name), given, setting)
         if not Path(name).exists() and name in EXAMPLES:
             model = EXAMPLES[name].text
@@ -110,6 +111,11 @@ def _of_equation(model: Any, given: dict[str, float], setting: EquationSetting) 
         layout=_layout(setting.sampling, dims),
         shape=setting.shape,
     )
+
+
+def _says_nothing(setting: EquationSetting) -> bool:
+    """Whether a model may be taken as it is: on points of the user's own it is its equation."""
+    return setting.points is None and setting.dt is None
 
 
 def _of_benchmark(

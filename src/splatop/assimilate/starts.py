@@ -19,8 +19,9 @@ from .unknowns import Prior, Unknowns
 
 # Reports of the first frame from which they are a beginning.
 _ENOUGH = 3
-# Beginnings that are tried, the likeliest first.
-_MOST = 16
+# Beginnings that are tried, the likeliest first; and where windows half as long were explained, so
+# that the model is right and only the way is not found.
+_MOST, _MOST_ON_THE_WAY = 16, 48
 # Of an equation that is linear but for its coefficients: values from which all unknowns go on, and
 # standard deviations of logarithms of values that are tried: seventeen normal numbers reach 1.9 of
 # them, factors of 4 and 200.
@@ -28,19 +29,24 @@ _FOLLOWED = 4
 _REACHES = (np.log(2.0), np.log(16.0))
 
 
+# A state to begin from, made when it is its turn.
+Beginning = Callable[[], np.ndarray]
+
+
 def beginnings(
     first: Observations, sigma: np.ndarray, prior: Prior, unknowns: Unknowns
-) -> list[np.ndarray]:
+) -> list[Beginning]:
     """What the first frame's reports tell alone, then random states that agree with them."""
     if len(first) < _ENOUGH:
-        return [np.zeros(unknowns.size, np.float32)]
-    found = []
-    for seed in (None, *range(1, _MOST)):
+        return [lambda: np.zeros(unknowns.size, np.float32)]
+
+    def guessed(seed: int | None) -> np.ndarray:
         x = np.zeros(unknowns.size, np.float32)
         guess = first_guess(first, prior, unknowns.space, sigma, seed=seed)
         x[: unknowns.numbers_count] = guess.ravel()[np.asarray(unknowns.index)]
-        found.append(x)
-    return found
+        return x
+
+    return [partial(guessed, seed) for seed in (None, *range(1, _MOST_ON_THE_WAY))]
 
 
 def from_coefficients(
@@ -98,7 +104,7 @@ def _likeliest_state(forward: Forward, window: tuple[Taps, Data], values: np.nda
 def from_starts(
     forward: Forward,
     windows: list[tuple[Taps, Data]],
-    starts: Sequence[np.ndarray],
+    starts: Sequence[Beginning],
     *,
     report: Callable[[Progress], None],
     **how: Any,
@@ -112,21 +118,24 @@ def from_starts(
     case.
     """
     if len(windows) == 1 or len(starts) == 1:
-        return minimise(forward, windows, starts[0], report=report, **how)
-    steps = 0
+        return minimise(forward, windows, starts[0](), report=report, **how)
+    steps, explained = 0, 0
 
     def counted(p: Progress) -> None:
         report(Progress(p.frames, steps + p.step, p.cost, p.count))
 
-    for number, x in enumerate(starts):
+    for number, start in enumerate(starts):
+        if number >= _MOST and 2 * explained < len(windows):
+            break
+        x = start()
         centre = x if number else np.zeros_like(x)
         around = eqx.tree_at(lambda f: f.unknowns, forward, forward.unknowns.shifted(centre))
         led = minimise(around, windows[:-1], x - centre, leading=True, report=counted, **how)
-        steps += led.steps
+        steps, explained = steps + led.steps, max(explained, led.explained)
         if not np.isfinite(led.misfit):
             continue
         found = minimise(forward, windows[-1:], centre + led.x, report=counted, **how)
         steps += found.steps
         if np.isfinite(found.misfit) and found.ratio <= STUCK:
             return replace(found, steps=steps)
-    return minimise(forward, windows, starts[0], report=counted, **how)
+    return minimise(forward, windows, starts[0](), report=counted, **how)

@@ -14,7 +14,7 @@ from .model_error import ErrorScale, make_increments
 from .observations import Observations
 from .observe import ON_FRAME, Taps, make_taps
 from .resume import Journal, fingerprint
-from .starts import beginnings
+from .starts import Beginning, beginnings
 from .unknowns import Prior, Unknowns, make_unknowns
 
 # Windows longer than this have a shorter program of their own for the ones that lead to it.
@@ -95,11 +95,11 @@ class Window:
         """Whether what sensors see is a linear function of all that is looked for."""
         return self.dynamics.linear and not self.unknown
 
-    def starts(self, sigma: np.ndarray) -> list[np.ndarray]:
+    def starts(self, sigma: np.ndarray) -> list[Beginning]:
         """Where the minimiser begins, the likeliest first."""
         unknowns = self.unknowns
         if not self.grow or self.dynamics.linear:
-            return [np.zeros(unknowns.size, np.float32)]
+            return [lambda: np.zeros(unknowns.size, np.float32)]
         first = self.observations.times <= self.begin + ON_FRAME * self.dynamics.dt
         held = without_lift(self.observations.take(first), self.dynamics)
         return beginnings(held, sigma[first], self.prior, unknowns)
