@@ -125,14 +125,17 @@ def _others(draws: dict[str, list]) -> str:
         parts.append(
             f"**Reaction-diffusion between insulated walls**, 100 sensors of both fields, 1 % noise, "
             f"eleven frames, {_draws(own)}: state {_both(own, 'state')}, forecast of 50 frames "
-            f"{_both(own, 'forecast')}, {_percent(own, 'covered')} within two standard deviations."
+            f"{_both(own, 'forecast')}; within two standard deviations lie {_percent(own, 'covered')} of the "
+            f"truth over the window, {_percent(own, 'covered_forecast')} of the forecast."
         )
     own = draws.get("cylinder", [])
     if own:
         parts.append(
-            f"**A tracer around a cylinder** (a shape), 100 sensors, 1 % noise, eleven frames, "
+            f"**A tracer around a cylinder** (a shape, by the model that ships), 100 sensors, 1 % noise, eleven frames, "
             f"{_draws(own)}: state {_both(own, 'state')}, forecast of ten frames "
-            f"{_both(own, 'forecast')}, {_percent(own, 'covered_state')} within two standard deviations."
+            f"{_both(own, 'forecast')}; within two standard deviations lie {_percent(own, 'covered')} of the "
+            f"truth over the window, {_percent(own, 'covered_state')} at its end, "
+            f"{_percent(own, 'covered_forecast')} of the forecast."
         )
     own = draws.get("placement", [])
     if own:

@@ -290,7 +290,7 @@ def tracer() -> dict:
 
 def tracer_fno() -> dict:
     """An FNO on the box around with a mask, as people do without a shape, in more time."""
-    return _tracer({"model": "fno", "phases": ((0, 600),), "warmup": 20})
+    return _tracer({"model": "fno", "phases": ((0, 450),), "warmup": 20})
 
 
 def lshape() -> dict:
