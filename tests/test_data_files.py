@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 import xarray as xr
 
+import splatop
 from splatop.benchmarks import BENCHMARKS
 from splatop.data import (
     ArrayTrajectories,
@@ -419,3 +420,31 @@ def test_shapes_that_can_be_read_in_two_ways_are_asked_for():
         as_trajectories(np.ones((4, 2, 2, 8)), dt=0.1, lengths=1.0, fields=("u", "v"))
     with pytest.raises(SplatopError, match=r"got shape \(60, 8\): .* give data\[:, None\]"):
         as_trajectories(np.ones((60, 8)), dt=0.1, lengths=1.0)
+
+
+@pytest.mark.parametrize(("first", "dt"), [(1.6e9, 60.0), (1.6e9, 3600.0), (5e4, 0.01)])
+def test_times_far_from_zero_are_written_as_they_are(tmp_path, first, dt):
+    """Seconds since 1970 are 128 apart in single precision: 3600 came back as 3602.3."""
+    grid, times = splatop.Grid((16,), (1.0,), (5e6,)), first + dt * np.arange(6)
+    wave = np.sin(2 * np.pi * (np.arange(16) / 16 - 0.1 * np.arange(6)[:, None]))
+    data = splatop.ArrayTrajectories(wave[None, :, None], grid, dt=dt, fields=("u",))
+    data.times = times
+    splatop.save_trajectories(tmp_path / "a.h5", data)
+    with splatop.open_trajectories(tmp_path / "a.h5") as read:
+        assert read.dt == pytest.approx(dt, rel=1e-9)
+        assert read.times == pytest.approx(times, rel=1e-15)
+        assert read.grid == grid
+    with h5py.File(tmp_path / "a.h5") as file:
+        assert file["dimensions/x"].dtype == np.float64
+    data.times, data.grid = None, splatop.Grid((16,), (1.0,))
+    splatop.save_trajectories(tmp_path / "b.h5", data)
+    with h5py.File(tmp_path / "b.h5") as file:  # what The Well's layout has
+        assert file["dimensions/x"].dtype == file["dimensions/time"].dtype == np.float32
+
+
+def test_places_that_numbers_do_not_tell_apart_are_not_written(tmp_path):
+    grid = splatop.Grid((16,), (1.0,), (1e30,))
+    data = splatop.ArrayTrajectories(np.zeros((1, 3, 1, 16)), grid, dt=0.1, fields=("u",))
+    with pytest.raises(SplatopError, match=r"values of x that numbers tell apart.*begin nearer"):
+        splatop.save_trajectories(tmp_path / "a.h5", data)
+    assert not list(tmp_path.iterdir())

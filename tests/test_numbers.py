@@ -74,3 +74,40 @@ for one in (np.float32, np.array):
 """
     run = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True)
     assert run.returncode == 0, run.stderr[-3000:]
+
+
+@pytest.mark.parametrize(
+    "option", ["anchors", "substeps", "hidden", "modes", "batch", "horizon", "devices", "seeds"]
+)
+@pytest.mark.parametrize("number", ["0", "-1", "9" * 30])
+def test_estimate_counts_what_can_be(splatop, option, number):
+    code, out, err = splatop("estimate", "advection2d", f"--{option}", number)
+    assert (code, out) == (1, "")
+    assert f"expected --{option} from 1 to 1,000,000, got {number}" in err
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (
+            ("export", "advection2d", "--out", "a.zip", "--steps", "9" * 30),
+            "at most 1,000,000 steps",
+        ),
+        (("export", "advection2d", "--out", ""), "the name of a file to write, got the folder"),
+        (
+            ("rollout", "advection2d", "--out", "a.h5", "--steps", "9" * 30),
+            "at most 10,000,000 steps",
+        ),
+    ],
+)
+def test_more_steps_than_can_be_are_refused(splatop, tmp_path, monkeypatch, arguments, message):
+    monkeypatch.chdir(tmp_path)
+    if arguments[0] == "rollout":
+        made = ("advection2d", "--trajectories", "1", "--steps", "1", "--points", "64")
+        assert splatop("generate", *made, "--out", "d.h5")[0] == 0
+        arguments = (*arguments, "--data", "d.h5")
+    before = sorted(tmp_path.iterdir())
+    code, _, err = splatop(*arguments)
+    assert code == 1
+    assert message in err
+    assert sorted(tmp_path.iterdir()) == before

@@ -76,6 +76,7 @@ def settings_of(name: str, steps: int) -> Settings:
         hidden=HIDDEN,
         modes=MODES,
         blocks=BLOCKS,
+        keep_if_better=False,
         seed=SEED,
     )
 

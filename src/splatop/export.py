@@ -38,6 +38,7 @@ _FUNCTION, _MODULE, _MODEL, _DESCRIPTION = (
     "description.json",
 )
 # More than this is not a description.
+_MOST_STEPS = 1_000_000
 _MOST_DESCRIPTION_BYTES = 2**20
 
 
@@ -67,6 +68,8 @@ def export_model(
     """
     if steps < 1:
         raise SplatopError(f"expected at least one step to export, got {steps}")
+    if steps > _MOST_STEPS:
+        raise SplatopError(f"expected at most {_MOST_STEPS:,} steps in one call, got {steps}")
     for platform in platforms:
         if platform not in PLATFORMS:
             raise unknown_name("platform", platform, PLATFORMS)
@@ -162,6 +165,8 @@ def save_export(path: str | Path, export: Export, model: Model, *, format: str) 
     and of the model itself.
     """
     path = Path(path)
+    if not path.name or path.is_dir():
+        raise SplatopError(f"expected the name of a file to write, got the folder '{path}'")
     if format not in FORMATS:
         raise unknown_name("format", format, FORMATS)
     text = json.dumps(export.description, indent=2, allow_nan=False) + "\n"

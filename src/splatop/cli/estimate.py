@@ -7,7 +7,10 @@ from typing import Annotated
 import typer
 from rich.table import Table
 
+from ..errors import SplatopError
 from .app import JsonOption, app, console, print_json
+
+_MOST = 1_000_000  # of anything that is counted
 
 
 @app.command()
@@ -30,6 +33,11 @@ def estimate(
     from ..estimate import estimate as estimated
     from ..numerics import with_anchors
 
+    numbers = {"anchors": anchors, "substeps": substeps, "hidden": hidden, "modes": modes}
+    numbers |= {"batch": batch, "horizon": horizon, "devices": devices, "seeds": seeds}
+    for name, value in numbers.items():
+        if value is not None and not 1 <= value <= _MOST:
+            raise SplatopError(f"expected --{name} from 1 to {_MOST:,}, got {value}")
     spec, own = _spec(what)
     if anchors is not None and spec.numerics is not None:
         spec = replace(spec, numerics=with_anchors(spec.numerics, anchors))

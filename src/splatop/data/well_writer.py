@@ -34,6 +34,7 @@ _CHUNK_BYTES = 64 * 1024
 _LARGEST_CHUNK = 2**32 - 1  # in bytes, of HDF5
 _SMALLER = "make room there, or write fewer trajectories, steps or points"
 # Times and places are written in single precision.
+_ROUNDED = 1e-3  # of a step, by which single precision may change it
 _LEAST, _MOST = float(np.finfo(np.float32).tiny), float(np.finfo(np.float32).max)
 
 
@@ -70,6 +71,15 @@ class Layout:
                 raise SplatopError(
                     f"expected a {what} whose multiples single precision can hold "
                     f"({_LEAST:.0e} to {_MOST:.0e}), got {step:g}: use other units"
+                )
+        begins = {"time": (0.0 if self.times is None else float(self.times[0]), self.dt)}
+        each = zip(SPATIAL, self.grid.origin, self.grid.spacing, strict=False)
+        begins |= {axis: (float(first), step) for axis, first, step in each}
+        for axis, (first, step) in begins.items():
+            if first + step == first:
+                raise SplatopError(
+                    f"expected values of {axis} that numbers tell apart, got steps of {step:g} "
+                    f"from {first:g} on: begin nearer to 0"
                 )
 
 
@@ -217,7 +227,7 @@ def _write_header(file: h5py.File, layout: Layout, *, name: str) -> None:
     coordinates = {"time": times}
     coordinates |= {k: c.ravel() for k, c in zip(axes, layout.grid.coordinates(), strict=True)}
     for axis, values in coordinates.items():
-        dataset = dimensions.create_dataset(axis, data=values.astype(np.float32))
+        dataset = dimensions.create_dataset(axis, data=_told_apart(values))
         _set(dataset, sample_varying=False, time_varying=False)
     if layout.edges.shape is None:
         write_flags(file, layout.edges, layout.fields, layout.grid.points)
@@ -230,6 +240,14 @@ def _write_header(file: h5py.File, layout: Layout, *, name: str) -> None:
     for rank, stored in enumerate(names):
         file.create_group(f"t{rank}_fields").attrs["field_names"] = _strings(stored)
     _write_coefficients(file, layout.coefficients)
+
+
+def _told_apart(values: np.ndarray) -> np.ndarray:
+    """In single precision, as The Well has them, unless it rounds their steps: seconds since 1970
+    or coordinates of a map would be read with other steps, or repeated."""
+    single, steps = values.astype(np.float32), np.diff(values)
+    rounded = np.abs(np.diff(single.astype(float)) - steps).max(initial=0.0)
+    return single if rounded <= _ROUNDED * np.abs(steps).min(initial=np.inf) else values
 
 
 def _create(file: h5py.File, layout: Layout, name: str, compress: bool) -> h5py.Dataset:

@@ -21,6 +21,8 @@ from .evaluation import check_model_fits
 
 # Frames computed in one compiled call; the file holds the rest.
 _CHUNK = 50
+# Frames that are predicted at once.
+MOST_STEPS = 10_000_000
 
 
 @one_blas_thread()
@@ -46,6 +48,8 @@ def forecast(
         raise SplatopError("expected either a number of steps or times to predict, got not one")
     if steps is not None and steps < 1:
         raise SplatopError(f"expected at least one step, got {steps}")
+    if steps is not None and steps > MOST_STEPS:
+        raise SplatopError(f"expected at most {MOST_STEPS:,} steps, got {steps}: predict in parts")
     if trajectories is not None and trajectories < 1:
         raise SplatopError(f"expected at least one trajectory, got {trajectories}")
     with data if isinstance(data, Trajectories) else open_trajectories(data) as given:
