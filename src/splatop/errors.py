@@ -1,6 +1,7 @@
 """One error type for everything a user can get wrong, and the checks that raise it."""
 
 import difflib
+import math
 import os
 from collections.abc import Iterable
 from decimal import Decimal
@@ -18,6 +19,11 @@ else:
 
 class SplatopError(ValueError):
     """Input that splatop cannot work with: what was expected, what came, what to do."""
+
+
+def finite(value: float) -> float | None:
+    """A number for JSON, where one that does not exist is None."""
+    return float(value) if math.isfinite(value) else None
 
 
 def unknown_name(kind: str, name: str, valid: Iterable[str]) -> SplatopError:

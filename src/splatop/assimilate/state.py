@@ -9,7 +9,7 @@ from typing import Any
 import jax.numpy as jnp
 import numpy as np
 
-from ..errors import SplatopError, unknown_name
+from ..errors import SplatopError, finite, unknown_name
 from ..points import Points
 from ..stepper import TIME
 from .check import Check
@@ -214,14 +214,14 @@ class Analysis:
             "sensors": len(np.unique(self.observations.sensors)),  # type: ignore[arg-type]
             "unknowns": self.forward.unknowns.size,
             "steps": self.minimum.steps,
-            "twice_cost_over_observations": _finite(self.check.ratio),
+            "twice_cost_over_observations": finite(self.check.ratio),
             "trusted": all(one.trusted for one in self.chain),
             "warnings": self.all_warnings(),
             "windows": [
                 {
                     "begin": one.begin,
                     "end": one.end,
-                    "twice_cost_over_observations": _finite(one.check.ratio),
+                    "twice_cost_over_observations": finite(one.check.ratio),
                     "trusted": one.trusted,
                 }
                 for one in self.chain
@@ -320,7 +320,3 @@ def smoothed_std(variance: np.ndarray, analysis: Analysis) -> np.ndarray:
             width = 0.02 * variance.shape[axis + 2]
             variance = gaussian_filter1d(variance, width, axis=axis + 2, mode=mode)
     return np.sqrt(variance).astype(np.float32)
-
-
-def _finite(value: float) -> float | None:
-    return float(value) if np.isfinite(value) else None

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 from rich.table import Table
 
-from ..errors import SplatopError, unknown_name
+from ..errors import SplatopError, finite, unknown_name
 from .app import JsonOption, app, console, print_json, say
 from .compiled import keeps_compiled
 from .progress import progress_bar
@@ -217,10 +217,10 @@ def _summary(found: list, data: Trajectories) -> dict[str, Any]:
         rows.append(
             {
                 name: {
-                    "estimate": _finite(value),
-                    "low": _finite(one.intervals[name][0]),
-                    "high": _finite(one.intervals[name][1]),
-                    "standard_error": _finite(one.standard_errors[name]),
+                    "estimate": finite(value),
+                    "low": finite(one.intervals[name][0]),
+                    "high": finite(one.intervals[name][1]),
+                    "standard_error": finite(one.standard_errors[name]),
                     "true": true.get(name),
                 }
                 for name, value in one.estimates.items()
@@ -231,9 +231,9 @@ def _summary(found: list, data: Trajectories) -> dict[str, Any]:
                 "method": one.method,
                 "trusted": one.trusted,
                 "frames": one.frames,
-                "relative_residual": _finite(one.relative_residual),
-                "noise_level": _finite(one.noise_level),
-                "condition_number": _finite(one.condition_number),
+                "relative_residual": finite(one.relative_residual),
+                "noise_level": finite(one.noise_level),
+                "condition_number": finite(one.condition_number),
                 "warnings": list(one.warnings),
             }
         )
@@ -252,10 +252,6 @@ def _summary(found: list, data: Trajectories) -> dict[str, Any]:
             covered = [one.covers(t)[name] for one, t in zip(found, truths, strict=True)]
             summary["coverage"][name] = float(np.mean(covered))
     return {**summary, "diagnostics": diagnostics}
-
-
-def _finite(value: float) -> float | None:
-    return float(value) if math.isfinite(value) else None
 
 
 def _print(summary: dict[str, Any], seconds: float) -> None:

@@ -4,6 +4,7 @@ import math
 from dataclasses import dataclass
 from typing import Any
 
+from ..errors import finite
 from .detect import LeftOut
 
 # Candidates left out that are shown on screen; all are in `left_out`.
@@ -40,11 +41,11 @@ class FoundTerm:
             "fields": [field for field, _ in self.sides],
             "term": self.text,
             "name": self.name,
-            "coefficient": _finite(self.coefficient),
-            "low": _finite(self.low),
-            "high": _finite(self.high),
-            "standard_error": _finite(self.standard_error),
-            "error_without": _finite(self.without),
+            "coefficient": finite(self.coefficient),
+            "low": finite(self.low),
+            "high": finite(self.high),
+            "standard_error": finite(self.standard_error),
+            "error_without": finite(self.without),
             "support": self.support,
         }
 
@@ -86,8 +87,8 @@ class Discovered:
             "alternatives": list(self.alternatives),
             "left_out": [one.as_dict() for one in self.left_out],
             "warnings": list(self.warnings),
-            "relative_residual": _finite(self.relative_residual),
-            "noise_level": _finite(self.noise_level),
+            "relative_residual": finite(self.relative_residual),
+            "noise_level": finite(self.noise_level),
             "candidates": self.candidates,
             "frames": self.frames,
             "method": self.method,
@@ -139,7 +140,3 @@ def number_text(value: float, error: float) -> str:
     if value and math.isfinite(error) and error > 0:
         digits = math.ceil(math.log10(abs(value) / error)) + 3
     return f"{value:.{min(max(digits, 4), 10)}g}"
-
-
-def _finite(value: float) -> float | None:
-    return float(value) if math.isfinite(value) else None

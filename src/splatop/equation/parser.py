@@ -9,6 +9,7 @@ from fractions import Fraction
 from functools import partial
 from typing import Any
 
+from ..domain import AXES
 from ..errors import SplatopError, unknown_name
 from .calculus import abs2, apply, collect_laplacians, differentiate, inverse_laplace, laplace
 from .expression import (
@@ -33,8 +34,6 @@ from .vectors import Value, Vector, add, divide, dot, multiply, negative, raise_
 
 MAX_DEPTH = 40
 MAX_DENOMINATOR = 12
-AXES = "xyz"
-
 _OPERATORS = ("lap", "bilap", "invlap", "grad", "div", "dot", "vec")
 # Of complex values. As names without arguments these are free.
 COMPLEX_FUNCTIONS = ("abs2", "conj", "re", "im", "real", "imag")

@@ -4,6 +4,7 @@ import abc
 import re
 from fractions import Fraction
 
+from ..domain import AXES
 from .equation import Equation
 from .expansion import expand
 from .expression import (
@@ -22,8 +23,6 @@ from .expression import (
 )
 from .grouping import ExpressionTerm
 from .text import PartialEquation
-
-AXES = "xyz"
 
 _GREEK = re.findall(
     "[A-Za-z]+",

@@ -9,7 +9,9 @@ import numpy as np
 from ..benchmarks import BENCHMARKS
 from ..coarse.chaos import horizon
 from ..data import Trajectories
+from ..errors import finite
 from ..model import Model
+from ..training.loaded import MEAN_MOVES
 from .coefficients import identification_errors
 from .metrics import (
     FrameStatistics,
@@ -28,8 +30,6 @@ from .spread import SpreadRecord
 THRESHOLD = 0.1
 CORRELATIONS = (0.9, 0.8)
 QUANTILES = {"low": 0.1, "high": 0.9}
-# Rounding moves the mean of float32 states by 1e-6 of their size; evolution by far more.
-_MEAN_MOVES = 1e-4
 
 
 @dataclass
@@ -70,7 +70,7 @@ class RolloutRecord:
         start = first.reshape(len(first), -1).mean(axis=1, dtype=float)
         moved = float(np.abs(np.asarray(statistics.reference_mean, float) - start).max())
         size = math.sqrt(max(initial, float(np.max(statistics.reference))))
-        self.mean_moves |= moved > _MEAN_MOVES * size
+        self.mean_moves |= moved > MEAN_MOVES * size
 
 
 class ReferenceRange:
@@ -197,7 +197,7 @@ def describe_data(trajectories: Trajectories, value_range: float) -> dict[str, A
 
 def _listed(values: np.ndarray) -> list[float | None]:
     """Numbers for JSON, where those that do not exist are None."""
-    return [float(value) if math.isfinite(value) else None for value in values]
+    return [finite(value) for value in values]
 
 
 def _mean(values: np.ndarray) -> float | None:

@@ -14,8 +14,6 @@ from .pictures import DIVERGING, ERROR, SEQUENTIAL, colour_table, picture_addres
 from .playback import Playback, PlayedRollout, shown_points, strides, thinned
 from .sections import section
 
-AXES = "xyz"
-
 
 def player_data(playback: Playback, shown: Sequence[Entry]) -> dict[str, Any]:
     """Frames in 8 bits, each on a scale of its own, and Gaussians, as the script reads them."""

@@ -6,6 +6,7 @@ from typing import Any
 
 import numpy as np
 
+from ..errors import finite
 from ..evaluate.results import measured_on
 from ..evaluate.written import typeset
 from .charts import Chart, Line, Mark, chart, legend
@@ -126,7 +127,7 @@ def _spread(entry: Entry) -> list[Line]:
         return []
     steps = range(1, entry.metrics.steps + 1)
     curves = np.array(held["rl2_curves"], float)
-    spread = [_finite(v) for v in np.array(held["spread_curve"], float)]
+    spread = [finite(v) for v in np.array(held["spread_curve"], float)]
     lines = [Line(f"spread of {len(curves)} members", steps, spread, "spread")]
     if np.isfinite(curves).all():
         band = (curves.min(axis=0).tolist(), curves.max(axis=0).tolist())
@@ -176,7 +177,7 @@ def spectrum_section(charts: Charts, shown: Sequence[Entry]) -> Html | None:
         values = np.array(found, float)[kept]
         spectra.append(Line(entry.label, k.tolist(), values.tolist(), entry.style))
         ratio = ratio_of(values, truth)
-        ratios.append(Line(entry.label, k.tolist(), [_finite(v) for v in ratio], entry.style))
+        ratios.append(Line(entry.label, k.tolist(), [finite(v) for v in ratio], entry.style))
         largest = max(largest, float(np.nanmax(np.abs(ratio - 1), initial=0.0)))
     reach = min(max(1.15 * largest, 0.002), 1.0)
     limits = ChartAxis("", low=float(k[0]), high=float(k[-1]))
@@ -210,10 +211,6 @@ def spectrum_section(charts: Charts, shown: Sequence[Entry]) -> Html | None:
         charts.figure("spectrum", drawn, ""),
         charts.figure("ratio", ratio_chart, caption),
     )
-
-
-def _finite(value: float) -> float | None:
-    return float(value) if np.isfinite(value) else None
 
 
 def loss_section(charts: Charts, runs: Sequence[EvaluatedRun]) -> Html | None:

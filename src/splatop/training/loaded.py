@@ -41,7 +41,7 @@ HELD_OUT_GENERATED = 3
 # As many trajectories at most decide on the operator.
 MOST_DECIDING = 4
 # Rounding moves the mean of float32 states by 1e-6 of their size; evolution by far more.
-_MEAN_MOVES = 1e-4
+MEAN_MOVES = 1e-4
 _COARSEST = 3
 
 
@@ -87,7 +87,7 @@ class Loaded(abc.ABC):
             frames = data.window(int(b), 0, data.frames).astype(float)
             space = tuple(range(2, frames.ndim))
             means = frames.mean(axis=space)
-            if np.abs(means - means[0]).max() > _MEAN_MOVES * max(frames.std(), 1e-30):
+            if np.abs(means - means[0]).max() > MEAN_MOVES * max(frames.std(), 1e-30):
                 return False
         return True
 
