@@ -1,5 +1,6 @@
 """Scattered data in the layouts of public sets: wakes, meshes over time, tables of others."""
 
+import h5py
 import meshio
 import numpy as np
 import pandas as pd
@@ -112,6 +113,15 @@ def test_meshes_over_time_as_arrays(places, tmp_path, repeated):
         assert data.domain.shape.area == pytest.approx(1)  # the triangles fill the square
     with pytest.raises(SplatopError, match=r"the time between frames.*--dt"):
         open_trajectories(tmp_path / "a.npz", **FREE)
+
+
+def test_points_in_hdf5_are_no_grid(places, tmp_path):
+    path = tmp_path / "gnn.h5"
+    with h5py.File(path, "w") as file:
+        file["pos"], file["t"] = places, 0.1 * np.arange(5)
+        file["u"] = np.zeros((3, 5, len(places)))
+    with pytest.raises(SplatopError, match=r"points 'pos': write them as .npz"):
+        open_trajectories(path)
 
 
 def test_points_that_move_are_refused(places, tmp_path):

@@ -133,8 +133,8 @@ def _others(draws: dict[str, list]) -> str:
         parts.append(
             f"**A tracer around a cylinder** (a shape, by the model that ships), 100 sensors, 1 % noise, eleven frames, "
             f"{_draws(own)}: state {_both(own, 'state')}, forecast of ten frames "
-            f"{_both(own, 'forecast')}; within two standard deviations lie {_percent(own, 'covered')} of the "
-            f"truth over the window, {_percent(own, 'covered_state')} at its end, "
+            f"{_both(own, 'forecast')}; within two standard deviations lie {_percent(own, 'covered_first')} of "
+            f"the truth in the first frame, {_percent(own, 'covered_state')} in the window's last, "
             f"{_percent(own, 'covered_forecast')} of the forecast."
         )
     own = draws.get("placement", [])

@@ -26,6 +26,7 @@ from .named_coordinates import (
     step_of,
     values_of,
 )
+from .scattered import PLACES
 from .stored import Stored
 from .times import steady
 
@@ -255,6 +256,14 @@ def _unclear(
             f"{source}: expected a variable with the {len(axes)} axes '{axes}', got "
             f"{variables.listed(names)}: give one letter for each axis"
         )
+    for place in (one for one in arrays if one.lower() in PLACES):
+        own = sides_of(arrays[place])
+        if len(own) == 2 and own[1] == 2 and own[0] in sides:
+            return SplatopError(
+                f"{source}: expected a grid in this format, got values at the {own[0]} points "
+                f"'{place}': write them as .npz with points (P, 2), t and {name}, or give them to "
+                "fit with points="
+            )
     possible = _possible(sides, along)
     if possible:
         return SplatopError(
