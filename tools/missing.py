@@ -44,7 +44,8 @@ from unknown_problems import solve, waves
 ROOT = Path(__file__).resolve().parent.parent
 RESULTS = ROOT / "results" / "unknown" / "missing.json"
 DOCS = ROOT / "docs" / "unknown.md"
-CODE = digest(ROOT / "src" / "splatop" / "discover")
+# Without how results show themselves.
+CODE = digest(ROOT / "src" / "splatop" / "discover", but="discovered.py")
 
 # Terms outside the library, which no text of ours can say: solved by unknown_problems.py.
 TOLD = {"strange.reaction": "dt(u) = 0.001*d2x(u) + ?(u)", "strange.flux": "dt(u) = 0.1*u + ?"}
@@ -217,7 +218,12 @@ def table() -> str:
             f"| {trusted[row.get('trusted')]} | {shown(row, 'formula_error')} "
             f"| {shown(row, 'whole_error')} | {shown(row, 'learned_error')} |"
         )
-    parts = [r.get(f"{part}_code") for r in read().values() for part in ("formula", "learned")]
+    parts = [
+        row.get(f"{part}_code")
+        for row in read().values()
+        for part in ("formula", "learned")
+        if f"{part}_error" in row
+    ]
     older = sum(code != CODE for code in parts)
     said = f"{older or 'None'} of these {len(parts)} answers "
     said += f"{'were' if older > 1 else 'was'} measured by an earlier state of `discover`."
