@@ -9,10 +9,12 @@ from matplotlib.figure import Figure
 
 from splatop.assimilate import Placement
 from splatop.assimilate.source import EquationSetting, as_dynamics
+from splatop.data import ArrayTrajectories, plot
 from splatop.domain import Domain
 from splatop.equation.shape_text import parse_shape
 from splatop.errors import SplatopError
-from splatop.points import Points
+from splatop.grid import Grid
+from splatop.points import Points, points_inside
 from splatop.report import isosurface, sensor_pictures
 from splatop.report.isosurface import LEVEL
 from splatop.report.raster import raster
@@ -162,3 +164,32 @@ def test_a_learned_term_is_drawn_over_the_range_of_its_data():
     drawn, empty = figure.axes[0].collections
     np.testing.assert_array_equal(drawn.get_array(), values[0].T)  # v upwards
     assert empty.get_array().mask.all()
+
+
+def test_a_shape_is_drawn_with_its_points_frames_and_harmonics(monkeypatch, tmp_path):
+    figures = []
+    save = Figure.savefig
+
+    def kept(figure, *given, **how):
+        figures.append(figure)
+        save(figure, *given, **how)
+
+    monkeypatch.setattr(Figure, "savefig", kept)
+    shape = parse_shape("box - disk(0.5, 0.5, 0.2)", box=((0.0, 0.0), (1.0, 1.0)))
+    grid = Grid((12, 12), (1.0, 1.0), layout=("cells", "cells"))
+    at = points_inside(shape, grid)
+    x = at.places[:, 0]
+    domain = replace(Domain.box((1.0, 1.0), periodic=(False, False)), shape=shape)
+    frames = np.stack([x - 0.5, 2 * x - 1])[None, :, None]
+    data = ArrayTrajectories(frames, at, dt=0.5, fields=("u",), domain=domain)
+    plot(data, tmp_path / "hole.png")
+    (figure,) = figures
+    titles = [ax.get_title() for ax in figure.axes]
+    assert {f"{len(x)} points", "u, t = 0", "u, t = 0.5", "harmonic 4"} <= set(titles)
+    assert {"x0", "disk1"} <= {text.get_text() for text in figure.axes[0].texts}
+    (drawn,) = figure.axes[titles.index("u, t = 0.5")].collections
+    np.testing.assert_allclose(drawn.get_array(), 2 * x - 1, atol=1e-6)
+    assert drawn.get_clim() == pytest.approx((-np.abs(2 * x - 1).max(), np.abs(2 * x - 1).max()))
+    assert (tmp_path / "hole.png").stat().st_size > 1000
+    with pytest.raises(SplatopError, match=r"a picture named \.png, \.pdf or \.svg, got hole.gif"):
+        plot(data, tmp_path / "hole.gif")

@@ -1,10 +1,12 @@
 """Accuracy against cost: the solvers beside a model, and what is said of it."""
 
 from dataclasses import replace
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
 
+from splatop.cli.evaluate import print_tradeoff
 from splatop.coarse import CoarseStepper
 from splatop.data import ArrayTrajectories
 from splatop.equation import parse_equation
@@ -15,6 +17,9 @@ from splatop.evaluate.tradeoff import Row, from_json, judged_by, solvers, verdic
 from splatop.grid import Grid
 from splatop.model import Model, ModelSpec
 from splatop.numerics import Numerics, build_physics
+from splatop.report.evaluated import EvaluatedRun
+from splatop.report.sections import Charts
+from splatop.report.tradeoff_section import tradeoff_section
 
 MODEL = Row("fast", "model", (16,), 0.4, 2.0, 0.05, 3.0, 3.0, 10.0)
 
@@ -50,6 +55,29 @@ def test_a_model_that_holds_to_the_end_is_held_against_errors():
     (found,) = verdicts([own, lost, worse, better])
     assert found.solver is better
     assert "is as accurate" in str(found)
+
+
+def test_the_terminal_and_the_report_say_what_a_model_costs(capsys):
+    rows = [MODEL, solver(64, 4.0, 10.0), solver(16, 0.1, 0.0, None)]
+    measured = SimpleNamespace(tradeoff=tradeoff.as_json(rows))
+    print_tradeoff(measured)
+    said = " ".join(capsys.readouterr().out.split())
+    assert "fast 2 0.0500 3 3" in said.replace("0.05 ", "0.0500 ")
+    assert "solver, 64 points 4 0.1 to the end to the end" in said
+    assert "diverged" in said
+    assert "the model takes 0.5 times as long" in said
+    print_tradeoff(SimpleNamespace(tradeoff=None))
+    assert not capsys.readouterr().out
+    charts, run = Charts(), object.__new__(EvaluatedRun)
+    vars(run)["metrics"] = measured
+    page = tradeoff_section(charts, [run])
+    assert page is not None
+    assert "the model takes 0.5 times as long" in page
+    assert "Those at 10 hold until the end of the data." in page
+    solvers_line, fast = charts.hover["tradeoff"]["lines"]
+    assert (solvers_line["x"], solvers_line["y"]) == ([0.1, 4.0], [0.0, 10.0])
+    assert (fast["x"], fast["y"]) == ([2.0], [3.0])
+    assert tradeoff_section(charts, []) is None
 
 
 @pytest.fixture(scope="module")
