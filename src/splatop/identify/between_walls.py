@@ -5,9 +5,7 @@ time and integrated by parts, no frame is differentiated. Harmonics that noise h
 """
 
 from collections.abc import Mapping, Sequence
-from functools import partial
 
-import equinox as eqx
 import jax
 import jax.numpy as jnp
 import numpy as np
@@ -15,24 +13,17 @@ import numpy as np
 from ..data import Trajectories
 from ..equation import Equation
 from ..errors import SplatopError
-from ..stepper import TIME
-from ..walls import Galerkin, check_stated, check_told
-from .bumps import test_function
+from ..walls import check_stated, check_told
 from .diagnose import UNRESOLVED, Remark, unresolved_text
 from .frame_pieces import cut
 from .identified import Identified
-from .in_harmonics import HEARD, Harmonics, times_of
+from .in_harmonics import Harmonics, times_of
 from .noise import VISIBLE
 from .uncertainty import beyond_noise, clustered_errors, own_sizes
+from .wall_rows import FLOOR, Rows, evaluated
 from .walled import Asked, can_follow, follow, smoothed_numbers
 
 LEAST_FRAMES = 7
-# Half the frames of a bump in time.
-_SHORTEST, _LONGEST = 3, 16
-# What clean frames in single precision and the quadrature in time leave, relative to the change.
-_FLOOR = 1e-6
-# Noise below this share of the fields is rounding.
-_CLEAN = 1e-4
 # What noise moves an estimate by, as a share of it, is taken off up to here.
 _LARGE_SHARE = 0.2
 _STEPS = 30
@@ -92,7 +83,7 @@ def identify_between_walls(
                         "and were left out"
                     )
                 held = Harmonics(equation, trajectories, frames, times, given, signals)
-        rows = _Rows(held, trajectories.dt)
+        rows = Rows(held, trajectories.dt)
         if method == "auto" and held.unresolved:
             method = "weak"  # what cannot be resolved is not heard there; frame to frame all counts
         if method != "weak":
@@ -129,109 +120,33 @@ def _resolved(held: Harmonics) -> tuple[int, np.ndarray]:
     return own, kept
 
 
-class _Rows:
-    """One row for each piece, bump and harmonic that is heard: what the equation leaves there."""
-
-    def __init__(self, held: Harmonics, dt: float):
-        self.held, self.dt = held, dt
-        loud = np.sqrt(np.mean(np.square(np.asarray(held.numbers)), axis=(0, 1)))
-        self.heard = loud > HEARD * held.deviation
-        if not self.heard.any():
-            raise SplatopError(
-                "expected fields that stand out from their noise, got none: the frames are noise, "
-                "or constant"
-            )
-        length = held.numbers.shape[1]
-        half = int(np.clip((length - 1) // 4, _SHORTEST, _LONGEST))
-        stride = max(1, half // 2)
-        self.starts = np.arange(0, length - 2 * half, stride)
-        self.overlap = 2 * half / stride  # bumps that one frame is in
-        self.bump, self.slope = test_function(half, dt)
-        self.change = np.asarray(-self._against(held.numbers, self.slope))
-        # What is left of clean frames is an error of the quadrature, and as large as the change is.
-        self.floor = _FLOOR * np.sqrt(np.mean(self.change[:, :, self.heard] ** 2))
-        variance = held.deviation**2 * np.sum(self.slope**2)
-        self.weight = np.diag(1 / np.sqrt(variance[self.heard] + self.floor**2))
-
-    def weigh(self, added: np.ndarray) -> None:
-        """Rows weighed by what noise adds to them, `(draws, rows, harmonics)`.
-
-        Noise that gathers at a wall is heard in all harmonics at once: what they have in common is
-        weighed less than what tells them apart. The fewer the draws for the harmonics, the less
-        is made of what they seem to have in common.
-        """
-        flat = added.reshape(-1, added.shape[-1])
-        draws, harmonics = len(flat) / self.overlap, flat.shape[1]
-        together = flat.T @ flat / len(flat)
-        alone = harmonics / (harmonics + draws)
-        np.fill_diagonal(together, np.diag(together) / (1 - alone))
-        noise = (1 - alone) * together + self.floor**2 * np.eye(harmonics)
-        values, vectors = np.linalg.eigh(noise)
-        weight = vectors / np.sqrt(values)
-        self.weight = weight / np.sqrt(np.mean((flat @ weight) ** 2))
-
-    def _against(self, values, weights: np.ndarray):
-        """Integrals of `(pieces, T, ...)` against bumps: `(pieces, bumps, ...)`."""
-        parts = [
-            jnp.tensordot(jnp.asarray(weights), values[:, s : s + len(weights)], axes=(0, 1))
-            for s in self.starts
-        ]
-        return jnp.stack(parts, axis=1)
-
-    def _rest(self, scheme: Galerkin, numbers, coefficients) -> jax.Array:
-        """What the equation leaves, `(rows, harmonics)`, of the numbers of all frames."""
-        fixed = None if scheme.moving else scheme.lifted(coefficients)
-
-        def rate(at):
-            c, t = at
-            now = {**coefficients, **self.held.drive, TIME: t}
-            lifted = scheme.lifted(now) if scheme.moving else fixed
-            return scheme.tendency(c, now, lifted)
-
-        flat = numbers.reshape(-1, *numbers.shape[2:])
-        rates = jax.lax.map(rate, (flat, self.held.times.reshape(-1)))
-        rest = -self._against(numbers, self.slope) - self._against(
-            rates.reshape(numbers.shape), self.bump
-        )
-        return rest[:, :, self.heard].reshape(-1, int(self.heard.sum()))
-
-
-def _evaluated(rows: _Rows, names: tuple[str, ...], known: dict[str, float]):
-    """What the equation leaves of numbers at x, and its derivatives, compiled."""
-
-    @eqx.filter_jit
-    def both(scheme, x, numbers):
-        def left(x):
-            return rows._rest(scheme, numbers, {**known, **dict(zip(names, x, strict=True))})
-
-        return left(x), jax.jacfwd(left)(x)
-
-    # The matrices of a shape are arguments: as constants they take minutes to compile.
-    return partial(both, rows.held.scheme)
-
-
 def _first(
-    rows: _Rows, unknown: dict[str, float], known: dict[str, float], numbers: np.ndarray
+    rows: Rows, unknown: dict[str, float], known: dict[str, float], numbers: np.ndarray
 ) -> np.ndarray:
     """The least squares of the weak form for these numbers of the frames."""
     start = np.array(list(unknown.values()))
-    evaluate = _evaluated(rows, tuple(unknown), known)
+    evaluate = evaluated([rows], tuple(unknown), known)(rows.kept)
     return _search(evaluate, tuple(unknown), jnp.asarray(numbers), rows.weight, start)[0]
 
 
 def _solve(
-    rows: _Rows,
+    rows: Rows,
     unknown: dict[str, float],
     known: dict[str, float],
     notes: list[str],
 ) -> Identified:
     names, held = tuple(unknown), rows.held
-    noisy = held.relative_noise > _CLEAN and not held.unresolved
+    noisy, parts = rows.noisy, [rows]
+    if noisy and held.numbers.shape[1] >= 2 * LEAST_FRAMES:
+        parts = [Rows(held, rows.dt, 2, first) for first in (0, 1)]
+        rows = parts[0]
 
-    evaluate = _evaluated(rows, names, known)
+    compiled = evaluated(parts, names, known)
+    evaluate = compiled(rows.kept)
     start = np.array([float(unknown[name]) for name in names])
     x, _, _, settled = _search(evaluate, names, held.numbers, rows.weight, start)
-    bias, drawn = 0.0, []
+    bias = bent = np.zeros(len(names))
+    drawn: list[np.ndarray] = []
     if noisy:
         # As much noise once more: what it adds to a row, and what it moves the estimates by. It has
         # moved them by as much once before (simulation extrapolation).
@@ -239,15 +154,25 @@ def _solve(
         again = [held.noisier(key) for key in range(_DRAWS)]
         rows.weigh(np.stack([np.asarray(evaluate(x, n)[0]) - before for n in again]))
         x, _, _, settled = _search(evaluate, names, held.numbers, rows.weight, x)
-        drawn = [_search(evaluate, names, n, rows.weight, x, steps=3)[0] - x for n in again]
+
+        def moved_by(numbers) -> np.ndarray:
+            return _search(evaluate, names, numbers, rows.weight, x, steps=3)[0] - x
+
+        drawn = [moved_by(n) for n in again]
         bias = np.mean(drawn, axis=0)
-    r, jacobian = (np.asarray(part) for part in evaluate(x, held.numbers))
-    r, jacobian = r @ rows.weight, np.einsum("whp,hk->wkp", jacobian, rows.weight)
-    sizes = np.linalg.norm(jacobian.reshape(-1, len(names)), axis=0)
-    scaled = jacobian / sizes
+        # What twice the noise moves them by beyond twice as much is not of first order.
+        twice = [moved_by(held.noisier(key, 2.0)) for key in range(_DRAWS)]
+        bent = np.abs(np.mean(twice, axis=0) - 2 * bias)
+        # What is left out of products is less than what fewer harmonics would leave out more.
+        few = compiled(rows.fewer)
+        bent = bent + np.abs(_search(few, names, held.numbers, rows.weight, x, steps=3)[0] - x)
+    r, *slopes = (np.asarray(part) for part in evaluate(x, held.numbers))
+    r, slopes = r @ rows.weight, np.einsum("nwhp,hk->nwkp", np.stack(slopes), rows.weight)
+    sizes = np.linalg.norm(slopes[0].reshape(-1, len(names)), axis=0)
+    scaled, against = slopes / sizes
     condition = float(np.linalg.cond(scaled.reshape(-1, len(names))))
     # Draws say what noise does to the estimates; without them bumps of one frame count once.
-    errors = clustered_errors(r, scaled, 0.0 if len(drawn) else rows.overlap) / sizes
+    errors = clustered_errors(r, scaled, against, 0.0 if len(drawn) else rows.overlap) / sizes
     # As much as noise does not explain may have gone into the estimates unseen (`spread`).
     unseen = beyond_noise(r, np.sqrt(r.size)) / own_sizes(scaled) / sizes
     if len(drawn):
@@ -255,11 +180,10 @@ def _solve(
         moved = np.std(drawn, axis=0, ddof=1)
         errors = np.sqrt(np.maximum(errors, moved) ** 2 + moved**2 / _DRAWS)
     # Rounding and quadrature shift all rows alike, which what is left does not show.
-    errors = np.sqrt(errors**2 + (_FLOOR * x) ** 2)
+    errors = np.sqrt(errors**2 + (FLOOR * x) ** 2)
     x = x - bias
-    # The correction is of first order: of a share s of an estimate it leaves about s² of it.
     share = np.abs(bias) / np.maximum(np.abs(x), 1e-300)
-    whole = np.asarray(rows.change)[:, :, rows.heard] @ rows.weight
+    whole = np.stack([part.change[:, :, rows.heard] for part in parts]) @ rows.weight
     unexplained = float(np.linalg.norm(r) / np.linalg.norm(whole))
     excess = float(np.sqrt(np.mean(r**2)))
     doubts = []
@@ -279,8 +203,8 @@ def _solve(
             "depend on each other; fix one of the coefficients"
         )
     # Clean frames: what is left is systematic, and no draw.
-    half = np.hypot((2.0 if noisy else 4.0) * errors, 2 * unseen) + share**2 * np.abs(x)
-    errors = np.hypot(np.hypot(errors, unseen), share**2 * np.abs(x) / 2)
+    half = np.hypot((2.0 if noisy else 4.0) * errors, 2 * unseen) + bent
+    errors = np.hypot(np.hypot(errors, unseen), bent / 2)
     values = dict(zip(names, map(float, x), strict=True))
     for name, h, by in zip(names, half, share, strict=True):
         if abs(values[name]) <= h:
@@ -320,12 +244,16 @@ def _search(
 ) -> tuple[np.ndarray, np.ndarray, np.ndarray, bool]:
     """Gauss-Newton: the estimates, what they leave and its derivatives, and whether it settled."""
     for _ in range(steps):
-        r, jacobian = (np.asarray(part) for part in evaluate(jnp.asarray(x), numbers))
-        flat = np.einsum("whp,hk->wkp", jacobian, weight).reshape(-1, len(names))
+        r, jacobian, against = (np.asarray(part) for part in evaluate(jnp.asarray(x), numbers))
+        flat, other = (
+            np.einsum("whp,hk->wkp", one, weight).reshape(-1, len(names))
+            for one in (jacobian, against)
+        )
         sizes = np.linalg.norm(flat, axis=0)
         if not (np.isfinite(flat).all() and sizes.all()):
             raise _without_effect(names, x, sizes)
-        step, *_ = np.linalg.lstsq(flat / sizes, -(r @ weight).ravel(), rcond=1e-12)
+        flat, other = flat / sizes, other / sizes
+        step, *_ = np.linalg.lstsq(other.T @ flat, -other.T @ (r @ weight).ravel(), rcond=1e-14)
         x = x + step / sizes
         if np.all(np.abs(step / sizes) <= 1e-9 * np.maximum(np.abs(x), 1e-12)):
             return x, r, jacobian, True

@@ -78,13 +78,13 @@ class Harmonics:
         shape = (len(self.noise), *(1,) * len(scheme.space.shape))
         self.deviation = self._sample_deviation.reshape(shape) * np.sqrt(scheme.space.gain(along))
 
-    def noisier(self, key: int) -> jax.Array:
-        """The numbers of samples with as much noise once more.
+    def noisier(self, key: int, times: float = 1.0) -> jax.Array:
+        """The numbers of samples with so many times the noise's variance once more.
 
         A fit gathers much of it at the walls, where samples lie on one side only: numbers of noise
         belong together.
         """
-        drawn = np.random.default_rng(key).standard_normal(self._frames.shape)
+        drawn = np.sqrt(times) * np.random.default_rng(key).standard_normal(self._frames.shape)
         return self._enter(jnp.asarray(self._frames + drawn * self._sample_deviation), self.times)
 
 

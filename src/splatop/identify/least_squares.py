@@ -15,8 +15,9 @@ _ITERATIONS = 40
 _LEAST_STEP = 1e-3
 # A step may be so many times as long as that of Gauss-Newton.
 _SHORTEST, _LONGEST = 0.25, 4.0
-# A search that could still gain so much (in squared standard errors) has not settled.
-_UNSETTLED = 0.25
+# A search whose next step moves coefficients by so much (in squared standard errors), or gains so
+# much (in units of the noise), has not settled.
+_UNSETTLED, _GAINING = 0.25, 1.0
 # Residuals are in units of the noise, or of 1e-7 of the field: a variance below this is rounding.
 _ROUNDING = 1e-2
 # A step that gains more than this share of what the last one gained calls for a new tangent.
@@ -55,9 +56,9 @@ def minimise(
 ) -> Optimum:
     """Gauss-Newton over coefficients and states `(S, C, *M)`, along parabolas. A tangent costs
     most, so one that an earlier search ended with is welcome (`at`), and kept while steps gain
-    quickly. The search ends where the next step would gain less than `settled`, in units of the
-    noise: a gain of g moves no coefficient by more than √g standard errors. Only a tangent that
-    still holds can tell."""
+    quickly. The search ends where the next step would gain next to nothing, in units of the noise,
+    and move coefficients by less than the root of `settled`, in standard errors. Only a tangent
+    that still holds can tell."""
     observed = reduced.weigh(reduced.states)
     followed = observed.shape[1] if steps.frames is None else int(steps.frames)
     rows = reduced.freedom * observed.shape[0] * (1 + followed)
@@ -72,7 +73,7 @@ def minimise(
         raise Lost("expected values at which the equation stays finite over the frames of a piece")
     fresh = at is None
     at = at or tangent(problem, reduced, x, states, steps)
-    before, left = np.inf, np.inf
+    before, left, moved = np.inf, np.inf, np.inf
     for _ in range(_ITERATIONS):
         remainder, change = at.eliminate(residual)
         step = solve(at.columns, remainder)
@@ -80,7 +81,7 @@ def minimise(
         cost = float(np.sum(residual**2))
         gain = cost - float(np.sum((remainder - np.tensordot(step, at.columns, axes=1)) ** 2))
         variance = max(cost / rows, _ROUNDING)
-        left = gain / variance
+        left, moved = gain / variance, at.explained(remainder) / variance
         factor, found = 1.0, residual_at(x + step, states + change)
         with np.errstate(over="ignore"):  # what grows beyond all numbers is no lower
             while factor > _LEAST_STEP and not np.sum(found**2) <= cost * (1 + 1e-9):
@@ -93,7 +94,9 @@ def minimise(
                 factor, found = better, tried
         if factor > _LEAST_STEP:
             x, states, residual = x + factor * step, states + factor * change, found
-        done = factor <= _LEAST_STEP or (factor >= _SHORTEST and left <= settled)
+        # What states could still gain moves coefficients less: their own step is what counts.
+        near = left <= max(settled, _GAINING) and moved <= settled
+        done = near or factor <= _LEAST_STEP
         # A tangent in too few substeps may lead nowhere, or end where it would have no more to gain
         # and the whole one has. Where a search goes on after this one it need not know.
         rough, exact = at.rough, bool(at.rough >= steps.substeps)
@@ -109,7 +112,8 @@ def minimise(
             at = tangent(problem, reduced, x, states, steps._replace(rough=rough))
         before = np.inf if fresh else gain
     variance = max(float(np.sum(residual**2)) / rows, _ROUNDING)
-    return Optimum(x, states, residual, variance, at, left <= max(settled, _UNSETTLED), followed)
+    ended = left <= max(settled, _GAINING) and moved <= max(settled, _UNSETTLED)
+    return Optimum(x, states, residual, variance, at, ended, followed)
 
 
 def _lowest(cost: float, gain: float, found: float) -> float:

@@ -6,6 +6,7 @@ else by conjugate gradients.
 
 import math
 from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 
 import equinox as eqx
@@ -118,22 +119,22 @@ def _in_few_substeps(
     basis, rough = reduced.basis(), steps.rough
     while True:
         own = traced(steps._replace(substeps=min(rough, steps.substeps)))
-        given = problem.given, (own, jnp.asarray(basis), clean)
-        jacobian, found = _jacobian(problem.equation, single(reduced), *point, *given)
+        given = problem.given, (own, basis, clean)
+        jacobian, found = _in_halves(problem.equation, single(reduced), *point, *given)
         if not np.isfinite(jacobian).all():
             if rough < steps.substeps:
                 rough *= 2
                 continue
-            jacobian, found = _jacobian(problem.equation, reduced, *point, *given)
+            jacobian, found = _in_halves(problem.equation, reduced, *point, *given)
             if not np.isfinite(jacobian).all():
                 raise Lost("expected values near which the equation stays finite")
-        rows = _Rows(np.asarray(jacobian, np.float64), basis)
+        rows = _Rows(jacobian.astype(np.float64), basis)
 
         def restrained(reduced: Followed, rows=rows, rough=rough) -> Tangent:
             return _eliminated(rows.held_by(reduced), by_x, rough, restrained)
 
         made = restrained(reduced)
-        if rough >= steps.substeps or made.holds(np.asarray(found)):
+        if rough >= steps.substeps or made.holds(found):
             return made
         rough *= 2
 
@@ -175,6 +176,32 @@ class _Rows:
             return target - whole, np.tensordot(weights, basis, axes=1)
 
         return eliminate
+
+
+def _in_halves(
+    equation: Equation,
+    reduced: Followed,
+    x: Array,
+    states: Array,
+    known: Coefficients,
+    how: tuple[Steps, np.ndarray, Array],
+) -> tuple[np.ndarray, np.ndarray]:
+    """The derivatives of `_jacobian`, those along one half of the basis on a core of their own:
+    arrays are so small that one core is all that a batch uses."""
+    steps, basis, clean = how
+    half = math.ceil(len(basis) / 2)
+    # Halves of one size are compiled once: an odd basis has a direction twice.
+    parts = basis[:half], basis[len(basis) - half :]
+
+    def along(part: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        with jax.enable_x64(True):  # which is said in each thread anew
+            own = steps, jnp.asarray(part), clean
+            found = _jacobian(equation, reduced, x, states, known, own)
+            return np.asarray(found[0]), np.asarray(found[1])
+
+    with ThreadPoolExecutor(max_workers=2) as threads:
+        (first, by_x), (second, _) = threads.map(along, parts)
+    return np.concatenate([first, second[2 * half - len(basis) :]]), by_x
 
 
 @eqx.filter_jit

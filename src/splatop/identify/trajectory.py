@@ -22,8 +22,8 @@ from .uncertainty import LASTING, SLACK, Fit, beyond_noise, contradictions, spre
 
 # A prediction that is off by this share of the field has lost the data.
 _LOST = 0.3
-# The change of twice the log likelihood at which a search ends; and at which those before it do.
-_SETTLED = 0.04
+# The square of the move, in standard errors, at which a search ends; and at which those before do.
+_SETTLED = 0.1
 _ROUGHLY, _NEARLY = 20.0, 2.0
 # By how much a second restraint may raise what is left.
 _WORSE = 1.5
@@ -148,10 +148,9 @@ def _converged_in_time(
             return least, steps
         if finer.substeps > MOST_SUBSTEPS or not np.isfinite(moved):
             return replace(least, settled=False), steps
-        steps = finer
-        least = minimise(
-            problem, reduced, least.x, least.states, steps, settled=_SETTLED, at=least.tangent
-        )
+        # What moves is mostly what turns fast, of which a tangent in fewer substeps knows nothing.
+        steps = finer._replace(rough=finer.substeps)
+        least = minimise(problem, reduced, least.x, least.states, steps, settled=_SETTLED)
 
 
 def _alike(problem: InverseProblem, reduced: Followed, residual: np.ndarray) -> tuple[float, float]:

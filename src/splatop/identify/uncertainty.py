@@ -240,15 +240,18 @@ def own_sizes(jacobian: np.ndarray) -> np.ndarray:
     return 1 / np.sqrt(np.maximum(np.diag(np.linalg.pinv(normal)), 1e-300))
 
 
-def clustered_errors(r: np.ndarray, jacobian: np.ndarray, overlap: float) -> np.ndarray:
+def clustered_errors(
+    r: np.ndarray, jacobian: np.ndarray, against: np.ndarray, overlap: float
+) -> np.ndarray:
     """Standard errors that take what is left at one harmonic h, over all bumps w, as one draw.
 
     Bumps overlap in time, and what is left of clean frames is no noise: harmonics, of which there
     are many, are independent of each other. A coefficient that acts on few of them has no such
     draws: no error is below what the size of the rest says of rows of which `overlap` are one.
+    Derivatives `(w, h, p)` are tested `against` others, or themselves.
     """
-    normal = np.einsum("whp,whq->pq", jacobian, jacobian)
-    scores = np.einsum("whp,wh->hp", jacobian, r)
-    inverse = np.linalg.pinv(normal)
-    spread = np.diag(inverse @ (scores.T @ scores) @ inverse)
-    return np.sqrt(np.maximum(spread, np.mean(r**2) * overlap * np.diag(inverse)))
+    inverse = np.linalg.pinv(np.einsum("whp,whq->pq", against, jacobian))
+    scores = np.einsum("whp,wh->hp", against, r)
+    spread = np.diag(inverse @ (scores.T @ scores) @ inverse.T)
+    own = np.linalg.pinv(np.einsum("whp,whq->pq", jacobian, jacobian))
+    return np.sqrt(np.maximum(spread, np.mean(r**2) * overlap * np.diag(own)))

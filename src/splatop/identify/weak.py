@@ -5,6 +5,7 @@ derivatives move onto them. Noise in the columns shrinks a least-squares estimat
 (errors in variables); its expected share is drawn, and taken out of the normal equations.
 """
 
+from collections.abc import Callable
 from functools import lru_cache
 from math import comb
 
@@ -26,6 +27,9 @@ from .uncertainty import Fit, beyond_noise, solve, spread
 WEAK_FRAMES = 5
 _WINDOW = 7
 _DRAWS = 8
+# How often rows are weighed by the noise in them, and modes below which energy hold nothing.
+_REWEIGHTED = 2
+_NOTHING = 1e-12
 
 
 def integrate(problem: InverseProblem, reduced: Reduced) -> Fit:
@@ -37,26 +41,31 @@ def integrate(problem: InverseProblem, reduced: Reduced) -> Fit:
             "pass more frames, or use the flow method"
         )
     columns, target = _system(problem, reduced, reduced.states)
-    p = len(columns)
     ratio = np.sqrt(np.prod(reduced.points) / np.prod(problem.grid.points))
     deviation = (problem.spectrum.noise * ratio).reshape(-1, *(1,) * len(reduced.points))
     generator = np.random.default_rng(0)
-    gram, moment = np.zeros((p, p)), np.zeros(p)
+    draws = []
     for _ in range(_DRAWS):
         noise = deviation * generator.standard_normal(reduced.states.shape)
         moved, moved_target = _system(problem, reduced, reduced.states + noise)
-        shake = (moved - columns).reshape(p, -1)
-        gram += shake @ shake.T / _DRAWS
-        moment += shake @ (moved_target - target).ravel() / _DRAWS
-    x = _corrected(columns.reshape(p, -1), target.ravel(), gram, moment)
-    residual = target - np.tensordot(x, columns, axes=1)
-    whole = max(float(np.linalg.norm(target)), 1e-300)
+        draws.append((moved - columns, moved_target - target))
+    x = _without_noise(columns, target, draws)
     slopes = np.sqrt(problem.pieces) * float(np.linalg.norm(time_tests(frames)[1]))
     noise = reduced.noise(problem.spectrum) * slopes / problem.dt
+    if problem.noisy:
+        for _ in range(_REWEIGHTED):
+            weigh = _weights(x, draws, reduced.waves)
+            own = [(weigh(shake), weigh(moved)) for shake, moved in draws]
+            weighed = weigh(columns), weigh(target)
+            x = _without_noise(*weighed, own)
+        columns, target = weighed
+        noise = np.sqrt(np.mean([np.sum(_left(x, *one) ** 2) for one in own]))
+    residual = _left(x, columns, target)
+    whole = max(float(np.linalg.norm(target)), 1e-300)
     found = spread(
         columns,
         residual,
-        freedom=len(target) * reduced.freedom - p,
+        freedom=len(target) * reduced.freedom - len(x),
         dims=problem.grid.dims,
         rounding=problem.precision
         * reduced.size
@@ -129,6 +138,40 @@ def _tested(
 
     columns = jnp.stack([tested(values, found.parts[name].sum(2)) for name in unknown])
     return columns, tested(slopes, states) / dt - tested(values, found.offset)
+
+
+Draws = list[tuple[np.ndarray, np.ndarray]]
+
+
+def _left(x: np.ndarray, columns: np.ndarray, target: np.ndarray) -> np.ndarray:
+    return target - np.tensordot(x, columns, axes=1)
+
+
+def _weights(x: np.ndarray, draws: Draws, dims: int) -> Callable[[np.ndarray], np.ndarray]:
+    """Rows `(..., C, *M)` in units of what noise leaves of each Fourier mode at the values x: high
+    derivatives of noise would else outweigh what little the data hold there."""
+    axes = tuple(range(-dims, 0))
+    left = np.stack([_left(x, *one) for one in draws])
+    energy = np.mean(np.abs(np.fft.rfftn(left, axes=axes, norm="ortho")) ** 2, axis=(0, 1))
+    # Modes beyond the band hold nothing.
+    weight = np.where(energy > _NOTHING * np.max(energy), 1 / np.sqrt(energy + 1e-300), 0.0)
+
+    def weigh(rows: np.ndarray) -> np.ndarray:
+        modes = weight * np.fft.rfftn(rows, axes=axes)
+        return np.fft.irfftn(modes, s=rows.shape[-dims:], axes=axes)
+
+    return weigh
+
+
+def _without_noise(columns: np.ndarray, target: np.ndarray, draws: Draws) -> np.ndarray:
+    """Least squares, without what noise adds to the normal equations."""
+    p = len(columns)
+    gram, moment = np.zeros((p, p)), np.zeros(p)
+    for moved, moved_target in draws:
+        shake = moved.reshape(p, -1)
+        gram += shake @ shake.T / len(draws)
+        moment += shake @ moved_target.ravel() / len(draws)
+    return _corrected(columns.reshape(p, -1), target.ravel(), gram, moment)
 
 
 def _corrected(
