@@ -111,3 +111,20 @@ def test_more_steps_than_can_be_are_refused(splatop, tmp_path, monkeypatch, argu
     assert code == 1
     assert message in err
     assert sorted(tmp_path.iterdir()) == before
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        (("--begin", "nan"), "a finite time at which the window begins, got nan"),
+        (("--out", ""), "a file to write, got the folder .: add a file name"),
+    ],
+)
+def test_what_assimilate_cannot_begin_or_write_at_is_refused(splatop, tmp_path, options, message):
+    rows = [f"{0.1 * t},{x / 8},{x * t}" for t in range(4) for x in range(8)]
+    (tmp_path / "s.csv").write_text("\n".join(["t,x,u", *rows]))
+    how = ("--equation", "dt(u) = D*d2x(u)", "--coefficients", "D=0.1", "--lengths", "1")
+    sizes = ("--points", "16", "--dt", "0.1")
+    code, out, err = splatop("assimilate", tmp_path / "s.csv", *how, *sizes, *options)
+    assert (code, out) == (1, "")
+    assert message in err

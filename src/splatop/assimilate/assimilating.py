@@ -188,6 +188,8 @@ def _check_unknown(names: Sequence[str], dynamics: Dynamics) -> None:
 
 
 def _check_times(observations: Observations, begin: float, dt: float) -> None:
+    if not np.isfinite(begin):
+        raise SplatopError(f"expected a finite time at which the window begins, got {begin:g}")
     early = observations.times < begin - ON_FRAME * dt
     if early.any():
         raise SplatopError(

@@ -125,5 +125,7 @@ def check_folder(path: Path | None, kinds: tuple[str, ...] = ()) -> None:
     name that ends in none of `kinds`."""
     if path is not None and not path.parent.is_dir():
         raise SplatopError(f"expected an existing folder, got {path.parent}: make it first")
+    if path is not None and (not path.name or path.is_dir()):
+        raise SplatopError(f"expected a file to write, got the folder {path}: add a file name")
     if path is not None and kinds and path.suffix.lower() not in kinds:
         raise SplatopError(f"expected a name that ends in {', '.join(kinds)}, got '{path}'")
