@@ -19,7 +19,9 @@ from splatop.identify import identify_trajectories
 from splatop.integrators import ETDRK4, RK4
 from splatop.model import build_model
 from splatop.numerics import build_physics
+from splatop.operators import FNO
 from splatop.operators.harmonic import HarmonicOperator
+from splatop.operators.padded import PaddedFNO
 from splatop.spaces import energy_spectrum
 from splatop.tune import choose_numerics
 from splatop.walls import check_conditions, check_flow, solve_between_walls
@@ -227,7 +229,22 @@ def test_fit_save_load_and_export_between_walls(tmp_path):
         fitted.evaluate(other)
 
 
-def test_a_walled_surrogate_is_built_with_harmonics():
+def test_the_operator_between_walls_sees_slopes_and_no_wall_beyond():
+    """Zeros beyond the far end: the answer there does not depend on what lies at the near one
+    around the corner, as it would on a ring."""
+    fno = FNO(1, 1, hidden=6, modes=8, blocks=2, key=jax.random.key(0), zero_projection=False)
+    network = PaddedFNO(fno, (False,))
+    u = jnp.sin(3 * jnp.linspace(0, 1, 32))[None]
+    out = network(u)
+    assert out.shape == u.shape
+    assert np.allclose(out, fno(jnp.pad(u, ((0, 0), (0, 4))))[:, :32])
+    assert not np.allclose(out, fno(u), atol=1e-3)
+    assert np.array_equal(PaddedFNO(fno, (True,))(u), fno(u))
+    # What mirrors the field does not mirror the answer, which multipliers of cosines do.
+    assert not np.allclose(network(u[:, ::-1])[:, ::-1], out, atol=1e-3)
+
+
+def test_a_walled_surrogate_is_built_with_a_padded_box():
     spec = splatop.model.ModelSpec(
         kind="surrogate",
         equation="dt(u) = D*lap(u)",
@@ -241,7 +258,7 @@ def test_a_walled_surrogate_is_built_with_harmonics():
         layout=("ends", "ends"),
     )
     stepper = build_model(spec)
-    assert isinstance(stepper.network, HarmonicOperator)
+    assert isinstance(stepper.network, PaddedFNO)
     u = jnp.asarray(heat_frames(("ends", "ends")).array[0, 0])
     # Its projection starts at zero: an untrained one is its physics.
     assert np.array_equal(stepper(u, {"D": D}), stepper.physics(u, {"D": D}))

@@ -14,18 +14,15 @@ import time
 from dataclasses import replace
 from pathlib import Path
 
-import equinox as eqx
 import jax
-import jax.numpy as jnp
-from jaxtyping import Array, Float
 
 import splatop
 from measured import write_between
 from splatop.benchmarks import get_benchmark
 from splatop.cli.compiled import keep_compiled
 from splatop.data.atomic import write_whole
-from splatop.operators import FNO
 from splatop.operators.baselines import parameter_count
+from splatop.operators.harmonic import HarmonicOperator
 from splatop.training import Problem, Settings, preset, train
 
 ROOT = Path(__file__).resolve().parent.parent
@@ -39,28 +36,8 @@ PROBLEMS = {
 }
 KINDS = ("harmonics", "padding")
 CASES = [f"{name}.{kind}" for name in PROBLEMS for kind in KINDS]
-PADDING = 8  # one point beyond the far end for so many inside
 HIDDEN, MODES, BLOCKS, SEED = 12, 10, 4, 0
 TRAJECTORIES, DATA_STEPS = 16, 40
-
-
-class Padded(eqx.Module):
-    """An FNO on a box with zeros beyond the far ends of the axes that are not `closed`."""
-
-    network: FNO
-    closed: tuple[bool, ...] = eqx.field(static=True)
-
-    def __call__(self, u: Float[Array, "C *N"]) -> Float[Array, "C *N"]:
-        points = u.shape[1:]
-        beyond = [
-            (0, 0 if ring else -(-n // PADDING))
-            for n, ring in zip(points, self.closed, strict=True)
-        ]
-        out = self.network(jnp.pad(u, [(0, 0), *beyond]))
-        return out[(slice(None), *(slice(0, n) for n in points))]
-
-
-splatop.register(Padded, name="padded_fno")
 
 
 def settings_of(name: str, steps: int) -> Settings:
@@ -81,16 +58,20 @@ def settings_of(name: str, steps: int) -> Settings:
     )
 
 
-def operator_of(name: str, kind: str) -> Padded | None:
-    """None is the surrogate's own, on harmonics."""
-    if kind == "harmonics":
+def operator_of(name: str, kind: str) -> HarmonicOperator | None:
+    """None is the surrogate's own, on the padded box."""
+    if kind == "padding":
         return None
     benchmark = get_benchmark(name)
-    size = {"hidden": HIDDEN, "modes": MODES, "blocks": BLOCKS}
-    key = jax.random.split(jax.random.key(SEED))[1]  # as the surrogate's own has it
-    channels = len(benchmark.fields)
-    network = FNO(benchmark.dims, channels, **size, key=key)
-    return Padded(network, benchmark.domain.periodic)
+    return HarmonicOperator(
+        len(benchmark.fields),
+        closed=benchmark.domain.periodic,
+        layout=benchmark.grid.layout,
+        hidden=HIDDEN,
+        modes=MODES,
+        blocks=BLOCKS,
+        key=jax.random.split(jax.random.key(SEED))[1],  # as the surrogate's own has it
+    )
 
 
 def measure(case: str, steps: int, runs: Path) -> dict:

@@ -44,6 +44,7 @@ from .operators.convolutions import Convolutions
 from .operators.fno import FiLM, FourierBlock
 from .operators.harmonic import HarmonicBlock, HarmonicOperator
 from .operators.on_box import OnBox
+from .operators.padded import PaddedFNO
 from .physics import EmbeddedPhysics
 from .points import Points
 from .render import DenseRenderer, FourierRenderer, LocalRenderer
@@ -91,6 +92,7 @@ SHIPPED: dict[str, Any] = {
     "condition": Condition,
     "harmonic-operator": HarmonicOperator,
     "harmonic-block": HarmonicBlock,
+    "padded-fno": PaddedFNO,
     "on-box": OnBox,
     "splat": SplatJets,
     "spectral": SpectralJets,

@@ -16,6 +16,7 @@ from ..numerics import build_encoder, build_physics
 from ..operators import BASELINES, FNO, Conditioning, Convolutions, baseline
 from ..operators.harmonic import HarmonicOperator
 from ..operators.on_box import OnBox, sides_for
+from ..operators.padded import PaddedFNO
 from ..points import Points
 from ..spectral import Field
 from ..stepper import Stepper
@@ -155,8 +156,11 @@ def _on_box(spec: ModelSpec, key: PRNGKeyArray) -> OnBox:
     return OnBox(network, domain, layout, sides, padding)
 
 
-def _fno(spec: ModelSpec, key: PRNGKeyArray, *, zero_projection: bool) -> FNO | HarmonicOperator:
-    if spec.domain is not None:
+def _fno(
+    spec: ModelSpec, key: PRNGKeyArray, *, zero_projection: bool
+) -> FNO | PaddedFNO | HarmonicOperator:
+    """Around a periodic box, between walls, or on a shape."""
+    if spec.domain is not None and spec.domain.shape is not None:
         return HarmonicOperator(
             len(spec.fields) + len(spec.inputs),
             closed=spec.domain.periodic,
@@ -170,7 +174,8 @@ def _fno(spec: ModelSpec, key: PRNGKeyArray, *, zero_projection: bool) -> FNO | 
             zero_projection=zero_projection,
         )
     channels = len(spec.fields) + len(spec.inputs)
-    return _box_fno(spec, channels, key, zero_projection=zero_projection)
+    network = _box_fno(spec, channels, key, zero_projection=zero_projection)
+    return network if spec.domain is None else PaddedFNO(network, spec.domain.periodic)
 
 
 def _box_fno(spec: ModelSpec, channels: int, key: PRNGKeyArray, *, zero_projection: bool) -> FNO:
