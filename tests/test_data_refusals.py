@@ -5,13 +5,16 @@ import signal
 import subprocess
 import sys
 import time
+from unittest.mock import patch
 
 import h5py
 import numpy as np
 import pytest
+import typer
 import xarray as xr
 
 from splatop.benchmarks import BENCHMARKS
+from splatop.cli.app import run
 from splatop.data import (
     ArrayTrajectories,
     generate,
@@ -403,3 +406,23 @@ sys.exit("no error")
     done = subprocess.run([sys.executable, "-c", script], cwd=tmp_path, capture_output=True)
     assert done.returncode == 0, done.stderr.decode()
     assert list(tmp_path.iterdir()) == []
+
+
+def test_control_c_while_a_module_is_loaded(capsys):
+    """Compiled modules make an ImportError of it."""
+    application = typer.Typer()
+
+    @application.command()
+    def load(lost: bool = False) -> None:
+        if lost:
+            raise ImportError("no such library")
+        raise ImportError("initialization failed") from KeyboardInterrupt()
+
+    def called(*arguments):
+        with patch.object(sys, "argv", ["load", *arguments]):
+            return run(application)
+
+    assert called() == 130
+    assert "interrupted" in capsys.readouterr().err
+    with pytest.raises(ImportError, match="no such library"):
+        called("--lost")

@@ -424,7 +424,11 @@ BOX = {"dt": DT, "lengths": (LENGTH,)}
     [
         (waves(), {"lengths": (LENGTH,)}, "the time between frames.*give dt"),
         (waves(), {"dt": DT}, "the lengths of the box.*give lengths"),
-        (waves(), {"dt": DT, "lengths": LENGTH}, r"can be \(B, T, C, \*N\) or \(T, C, \*N\)"),
+        (
+            waves().repeat(3, axis=2),
+            {"dt": DT, "lengths": LENGTH},
+            r"can be \(B, T, C, \*N\) or \(T, C, \*N\)",
+        ),
         (waves()[:, :, 0], {**BOX, "lengths": (1.0, 1.0)}, r"2 axes of space.*\(5, 12, 32\)"),
         (waves(), {**BOX, "dt": -1.0}, "positive time step"),
         (waves(), {**BOX, "fields": ("a", "b")}, "2 channel.*a, b, got 1"),

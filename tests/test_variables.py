@@ -97,7 +97,7 @@ def test_coordinates_in_files_beside_an_array(tmp_path, names):
 def test_an_array_alone_is_asked_for_its_axes(tmp_path):
     np.save(tmp_path / "u.npy", _heat(X, T))
     np.save(tmp_path / "x.npy", np.arange(5.0))  # of something else
-    with pytest.raises(SplatopError, match=r"--axes tx or --axes xt.*--lengths and --dt"):
+    with pytest.raises(SplatopError, match=r"--axes tx or --axes xt, with --lengths 1 and --dt"):
         open_trajectories(tmp_path / "u.npy")
 
 

@@ -102,6 +102,10 @@ def run(application: typer.Typer) -> int:
         return done.code if isinstance(done.code, int) else 0
     except KeyboardInterrupt:
         return _fail("interrupted", 130)
+    except ImportError as error:  # what Ctrl-C becomes while a compiled module is loaded
+        if not isinstance(error.__cause__, KeyboardInterrupt):
+            raise
+        return _fail("interrupted", 130)
     except SplatopError as error:
         return _fail(f"error: {error}", 1)
     except OSError as error:

@@ -1,5 +1,6 @@
 """Reference trajectories of a benchmark, into memory or streamed into a file."""
 
+import itertools
 import math
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
@@ -116,8 +117,11 @@ def generate_to_file(
         plan.attributes,
         plan.benchmark.domain,
     )
+    solutions = _solutions(plan, coefficients)
+    # Before there is a file: the first one loads and compiles all that is needed.
+    ready = list(itertools.islice(solutions, 1))
     with writing(path, layout) as write:
-        for index, states in enumerate(_solutions(plan, coefficients)):
+        for index, states in enumerate(itertools.chain(ready, solutions)):
             write(index, 0, states)
             if progress:
                 progress(index + 1, plan.trajectories)

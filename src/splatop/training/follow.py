@@ -68,6 +68,7 @@ def followed(
     def off(z: Array, physics: Physics, held: Any) -> Array:
         one = at(physics, z)
 
+        @jax.checkpoint  # else all that networks make is kept for all windows: gigabytes in 2D
         def window(own: tuple[Array, Any]) -> Array:
             frames, driven = own
             made = rollout(one, frames[0], {**coefficients, **driven}, steps=FRAMES)
