@@ -244,7 +244,14 @@ def test_the_operator_between_walls_sees_slopes_and_no_wall_beyond():
     assert not np.allclose(network(u[:, ::-1])[:, ::-1], out, atol=1e-3)
 
 
-def test_a_walled_surrogate_is_built_with_a_padded_box():
+@pytest.mark.parametrize(
+    ("boundary", "kind"),
+    [("x: u = 0; y: dn(u) = 0", PaddedFNO), ("all: dn(u) = 0", HarmonicOperator)],
+)
+def test_a_walled_surrogate_has_cosines_between_insulated_walls_else_a_padded_box(boundary, kind):
+    data = heat_frames(("ends", "ends"))
+    grid = data.grid
+    place = {"lengths": grid.lengths, "origin": grid.origin, "fields": ("u",)}
     spec = splatop.model.ModelSpec(
         kind="surrogate",
         equation="dt(u) = D*lap(u)",
@@ -254,12 +261,12 @@ def test_a_walled_surrogate_is_built_with_a_padded_box():
         numerics=splatop.Numerics("none", (), 0.0, (12, 12), 1),
         coefficients={"D": D},
         modes=4,
-        domain=heat_frames(("ends", "ends")).domain,
+        domain=domain_from_text(boundary, **place),
         layout=("ends", "ends"),
     )
     stepper = build_model(spec)
-    assert isinstance(stepper.network, PaddedFNO)
-    u = jnp.asarray(heat_frames(("ends", "ends")).array[0, 0])
+    assert isinstance(stepper.network, kind)
+    u = jnp.asarray(data.array[0, 0])
     # Its projection starts at zero: an untrained one is its physics.
     assert np.array_equal(stepper(u, {"D": D}), stepper.physics(u, {"D": D}))
 

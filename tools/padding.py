@@ -21,8 +21,10 @@ from measured import write_between
 from splatop.benchmarks import get_benchmark
 from splatop.cli.compiled import keep_compiled
 from splatop.data.atomic import write_whole
+from splatop.operators import FNO
 from splatop.operators.baselines import parameter_count
 from splatop.operators.harmonic import HarmonicOperator
+from splatop.operators.padded import PaddedFNO
 from splatop.training import Problem, Settings, preset, train
 
 ROOT = Path(__file__).resolve().parent.parent
@@ -58,20 +60,15 @@ def settings_of(name: str, steps: int) -> Settings:
     )
 
 
-def operator_of(name: str, kind: str) -> HarmonicOperator | None:
-    """None is the surrogate's own, on the padded box."""
-    if kind == "padding":
-        return None
+def operator_of(name: str, kind: str) -> HarmonicOperator | PaddedFNO:
     benchmark = get_benchmark(name)
-    return HarmonicOperator(
-        len(benchmark.fields),
-        closed=benchmark.domain.periodic,
-        layout=benchmark.grid.layout,
-        hidden=HIDDEN,
-        modes=MODES,
-        blocks=BLOCKS,
-        key=jax.random.split(jax.random.key(SEED))[1],  # as the surrogate's own has it
-    )
+    channels, closed = len(benchmark.fields), benchmark.domain.periodic
+    size = {"hidden": HIDDEN, "modes": MODES, "blocks": BLOCKS}
+    key = jax.random.split(jax.random.key(SEED))[1]  # as the surrogate's own has it
+    if kind == "padding":
+        return PaddedFNO(FNO(len(closed), channels, key=key, **size), closed)
+    layout = benchmark.grid.layout
+    return HarmonicOperator(channels, closed=closed, layout=layout, key=key, **size)
 
 
 def measure(case: str, steps: int, runs: Path) -> dict:

@@ -159,8 +159,9 @@ def _on_box(spec: ModelSpec, key: PRNGKeyArray) -> OnBox:
 def _fno(
     spec: ModelSpec, key: PRNGKeyArray, *, zero_projection: bool
 ) -> FNO | PaddedFNO | HarmonicOperator:
-    """Around a periodic box, between walls, or on a shape."""
-    if spec.domain is not None and spec.domain.shape is not None:
+    """On the harmonics of a shape and between insulated walls, else on the box, which is padded
+    between other walls: measured in docs/walls.md."""
+    if spec.domain is not None and (spec.domain.shape is not None or _insulated(spec)):
         return HarmonicOperator(
             len(spec.fields) + len(spec.inputs),
             closed=spec.domain.periodic,
@@ -176,6 +177,14 @@ def _fno(
     channels = len(spec.fields) + len(spec.inputs)
     network = _box_fno(spec, channels, key, zero_projection=zero_projection)
     return network if spec.domain is None else PaddedFNO(network, spec.domain.periodic)
+
+
+def _insulated(spec: ModelSpec) -> bool:
+    """Whether slopes are set at every end, for every field: cosines are then the fields' own."""
+    domain = spec.domain
+    return domain is not None and all(
+        domain.at(side, name).kind == "slope" for side in domain.sides for name in spec.fields
+    )
 
 
 def _box_fno(spec: ModelSpec, channels: int, key: PRNGKeyArray, *, zero_projection: bool) -> FNO:
