@@ -401,7 +401,7 @@ def page() -> str:
             "the paper's cutoffs and one RK4 step, plus N_θ, on the paper's tests (160², 200 steps, six "
             "trajectories). Trained for minutes instead of the paper's 10,000 steps of 20. Columns without a part "
             "leave it out of the trained system, without training again. Where the operator raises the error it does "
-            "so in late steps, which training (50 steps) has not seen. Kinds without a row were not trained: learned geometry costs ten times as much a step.",
+            "so in late steps, which training (50 steps) has not seen. Kinds without a row were not trained.",
             paper_system,
         ),
         (
