@@ -284,7 +284,7 @@ def test_names_that_do_not_fit_are_told_how_to_be_given():
     with pytest.raises(SplatopError, match='give --columns "T=temp_C"'):
         Observations.read(table, fields=("T",))
     wide = pd.DataFrame({"Time (s)": [0, 1], "TC1": [1.0, 2], "TC2": [1.0, 2], "TC3": [1.0, 2]})
-    with pytest.raises(SplatopError, match=r"table.melt\('Time \(s\)'"):
+    with pytest.raises(SplatopError, match="give --places FILE"):
         Observations.read(wide, fields=("T",))
 
 

@@ -61,6 +61,7 @@ def assimilate(
     hold_out: float = 0.0,
     columns: Mapping[str, str] | None = None,
     time_unit: str = "s",
+    places: Any = None,
     seed: int = 0,
     keep: str | Path | None = None,
     report: Callable[[Progress], None] = lambda _: None,
@@ -84,7 +85,8 @@ def assimilate(
     how uncertainty is found: "laplace" (linearised), "ensemble" (perturbed analyses) or "none",
     from so many `samples`. A share of sensors, `hold_out`, is not used but predicted. `keep` names
     a file for an interrupted run to go on. `columns` says what columns of a table are called in it,
-    `{"x": "lon"}`; moments are counted in `time_unit`.
+    `{"x": "lon"}`; moments are counted in `time_unit`; `places` are a table, or a mapping, of where
+    stations are that the table only names.
     """
     if spread not in SPREADS:
         raise unknown_name("spread", spread, SPREADS)
@@ -97,7 +99,9 @@ def assimilate(
 
     @cache
     def read(fields: tuple[str, ...]) -> Observations:
-        return Observations.read(observations, fields=fields, columns=columns, time_unit=time_unit)
+        return Observations.read(
+            observations, fields=fields, columns=columns, time_unit=time_unit, places=places
+        )
 
     given = {**(coefficients or {}), **starts}
     place = {"lengths": lengths, "points": points, "origin": origin}

@@ -103,7 +103,7 @@ def from_sensors(
     frames then hold what it lacks. `given` are other arguments of `assimilate`.
     """
     text = equation if isinstance(equation, str) else format_equation(equation, dims=_dims(given))
-    places = {k: v for k, v in given.items() if k in ("columns", "time_unit")}
+    places = {k: v for k, v in given.items() if k in ("columns", "time_unit", "places")}
     partial = parse_partial_equation(text, dims=_dims(given))
     fields = partial.fields
     held = Observations.read(observations, fields=fields, **places)

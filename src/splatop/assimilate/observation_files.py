@@ -1,6 +1,5 @@
 """Observations from CSV, Parquet, NetCDF, pandas, xarray; long or with a column per field."""
 
-import csv
 import re
 from collections.abc import Iterable, Mapping
 from pathlib import Path
@@ -8,23 +7,21 @@ from typing import Any
 
 import numpy as np
 
-from ..data.probes import is_probes
-from ..data.table_file import columns_as_rows, is_table, moments, place_and_time, read_table
+from ..data.clocks import moments
+from ..data.table_file import place_and_time
 from ..domain import AXES
 from ..errors import SplatopError, unknown_name
 from .missing_codes import without_codes, without_words
 from .observations import Observations
+from .station_tables import with_places, with_told_places
+from .table_sources import FORM, SENSORS, VALUE, table_of
 
 # What columns may be called, beside those of time and place and a field's own name.
 _NAMES = {
     "field": ("field", "variable", "parameter"),
-    "value": ("value",),
+    "value": (VALUE,),
     "sigma": ("sigma", "std", "noise"),
-    "sensor": (
-        *("sensor", "station", "id", "station_id", "sensor_id", "stationid", "channel", "probe"),
-        *("sonde", "site", "float", "buoy", "platform", "site_no", "location_id"),
-        *("platform_number", "monitoringlocationid", "thermocouple"),
-    ),
+    "sensor": SENSORS,
     "wx": ("wx",),
     "wy": ("wy",),
     "wz": ("wz",),
@@ -32,6 +29,7 @@ _NAMES = {
     "y2": ("y2",),
     "z2": ("z2",),
 }
+_KEYS = ("t", *AXES, *_NAMES)
 # What public tables call a column, for the proposal when it is not found.
 _LIKE = {
     "t": ("seconds", "hours", "days", "timeutc", "datetimeutc", "utc", "valid"),
@@ -41,10 +39,6 @@ _LIKE = {
 }
 # Seconds in a unit that moments may be counted in.
 UNITS = {"s": 1.0, "min": 60.0, "h": 3600.0, "day": 86400.0, "year": 365.25 * 86400.0}
-_FORM = (
-    "columns t, x[, y, z], field, value[, sigma, sensor], or t, x[, y, z] and one column for each "
-    "field"
-)
 
 
 def read_observations(
@@ -53,11 +47,14 @@ def read_observations(
     fields: Iterable[str] | None = None,
     columns: Mapping[str, str] | None = None,
     time_unit: str = "s",
+    places: Any = None,
 ) -> Observations:
-    """From a file, a pandas table, or an xarray data set or array.
+    """From a file, a folder of files of one sensor each, a pandas table, or an xarray data set or
+    array.
 
     `columns` says what a column is called in the table, `{"x": "lon", "u": "temperature"}`;
-    moments (not numbers) are counted from the first on in `time_unit`.
+    moments (not numbers) are counted from the first on in `time_unit`. `places` are those of the
+    stations, where the table has only their names: another table, or `{"A": (0.1, 0.2)}`.
 
     Columns `wx`, `wy`, `wz` are the sides of the box that a report is the mean over, `x2`, `y2`,
     `z2` the end of a line that begins at the place. In tables with a column for each field, and in
@@ -66,12 +63,18 @@ def read_observations(
     if time_unit not in UNITS:
         raise unknown_name("unit of time", time_unit, UNITS)
     if isinstance(source, Observations):
-        if columns:
-            raise SplatopError("expected a table to rename columns of, got Observations")
+        if columns or places is not None:
+            what = "rename columns of" if columns else "add places to"
+            raise SplatopError(f"expected a table to {what}, got Observations")
         return source
-    wanted = None if fields is None else tuple(fields)
-    table, name = _table(source)
+    wanted = tuple(fields or [key for key in columns or {} if key not in _KEYS]) or None
+    table, name = table_of(source, [(columns or {}).get(f, f) for f in wanted or ()])
     table = without_words(_renamed(table, columns or {}, name), name)
+    file = source if isinstance(source, str | Path) and Path(source).is_file() else None
+    if places is not None:
+        table = with_places(table, places, name, file)
+    else:
+        table = with_told_places(table, file, name)
     own = [column for column in table.columns if not (wanted and column in wanted)]
     known = {str(column).strip().lower(): column for column in own}
     found = {
@@ -110,7 +113,7 @@ def read_observations(
 
 def read_places(source: Any) -> np.ndarray:
     """The distinct places `(n, d)` of a table, whatever else is in it."""
-    table, name = _table(source)
+    table, name = table_of(source)
     columns = place_and_time(table.columns, name)
     axes = [columns[axis] for axis in AXES if axis in columns]
     if not axes:
@@ -133,6 +136,8 @@ def _proposal(table: Any, found: dict, wanted: Iterable[str] = ()) -> str:
     free = {str(c).strip().lower(): str(c) for c in table.columns if c not in found.values()}
     plain = {re.split(r"[ (\[]|_(?:mm|cm|km|m|s|h)$", own)[0]: free[own] for own in free}
     likely = {key: names for key, names in _LIKE.items() if key not in found}
+    if "x" not in likely:
+        likely.pop("z", None)  # the height of a station
     if "x" in likely and "z" in likely:  # a profile: depth is the only place
         likely["x"] = (*likely["x"], *likely.pop("z"))
     pairs = {
@@ -144,16 +149,15 @@ def _proposal(table: Any, found: dict, wanted: Iterable[str] = ()) -> str:
     rest = [str(c) for c in rest if table[c].dtype.kind in "fiu"]  # names of sensors are no field
     pairs |= dict(zip(wanted, rest, strict=False)) if len(rest) == len(tuple(wanted)) else {}
     words = ",".join(f"{key}={own}" for key, own in pairs.items())
-    if not words and "sensor" in found and "x" not in found:
-        who = found["sensor"]
+    if not words and "t" in found and "x" not in found:
         return (
-            f"add the place of each {who}, from a table of places by pandas' "
-            f"table.merge(places, on='{who}')"
+            "give --places FILE, a table of where stations are (places= in Python): a name, x[, y, "
+            "z]; the names are those of columns, in a column, or of the file"
         )
-    if not words and "t" in found and "x" not in found and len(free) > 2:
-        return columns_as_rows(found["t"])
+    if not words and wanted and {"t", "x"} <= {*found} and rest:
+        return f'give --columns "{next(iter(wanted))}=NAME", one of {", ".join(rest)}'
     if not words:
-        return f"{_FORM}; --columns x=NAME says what a column is called"
+        return f"{FORM}; --columns x=NAME says what a column is called"
     return f'rename them, or give --columns "{words}"'
 
 
@@ -224,54 +228,6 @@ def _wide(table: Any, found: dict, shared: dict, wanted: Any, name: str) -> Obse
     if len(whole) == 0:
         raise SplatopError(f"expected reports in {name}, got only missing ones")
     return whole
-
-
-def _table(source: Any) -> tuple[Any, str]:
-    """A pandas table, and what to call it."""
-    import pandas as pd
-
-    if isinstance(source, pd.DataFrame):
-        return source.reset_index(drop=True), "the table"
-    if hasattr(source, "to_dataframe"):  # xarray
-        if getattr(source, "name", "") is None:
-            source = source.rename("u")
-        return source.to_dataframe().reset_index(), "the data set"
-    if isinstance(source, str | Path):
-        return _file(Path(source))
-    raise SplatopError(
-        "expected observations as a file, a pandas table, xarray or splatop.Observations, got "
-        f"{type(source).__name__}"
-    )
-
-
-def _file(path: Path) -> tuple[Any, str]:
-    import pandas as pd
-
-    if not path.is_file():
-        raise SplatopError(f"expected a file of observations, got {path}, which is not there")
-    kind = path.suffix.lower()
-    try:
-        if is_table(path) or is_probes(path):
-            return read_table(path), path.name
-        if kind in (".nc", ".nc4", ".cdf"):
-            import xarray as xr
-
-            with xr.open_dataset(path) as opened:
-                return opened.load().to_dataframe().reset_index(), path.name
-    except ImportError as error:
-        raise SplatopError(
-            f"expected pyarrow to read {path.name}, got none ({error}): pip install pyarrow, or "
-            "write the table as CSV"
-        ) from error
-    except (OSError, ValueError, pd.errors.ParserError, csv.Error) as error:
-        first = str(error).splitlines()[0] if str(error) else type(error).__name__
-        raise SplatopError(
-            f"expected a table of observations in {path}, which cannot be read ({first}): {_FORM}"
-        ) from error
-    raise SplatopError(
-        f"expected observations as .csv, .parquet or .nc, got {path.name}: write the table in one "
-        "of these"
-    )
 
 
 def _holds_numbers(column: Any) -> bool:

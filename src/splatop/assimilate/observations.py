@@ -158,12 +158,16 @@ class Observations:
         fields: Iterable[str] | None = None,
         columns: Mapping[str, str] | None = None,
         time_unit: str = "s",
+        places: Any = None,
     ) -> "Observations":
-        """From a CSV, Parquet or NetCDF file, a pandas table, or an xarray data set; `columns` says
-        what they are called there, `time_unit` what moments are counted in."""
+        """From a CSV, Parquet or NetCDF file, a folder of such, a pandas table, or an xarray data
+        set; `columns` says what they are called there, `time_unit` what moments are counted in,
+        `places` where stations are that the table only names."""
         from .observation_files import read_observations
 
-        return read_observations(source, fields=fields, columns=columns, time_unit=time_unit)
+        return read_observations(
+            source, fields=fields, columns=columns, time_unit=time_unit, places=places
+        )
 
 
 def checked(

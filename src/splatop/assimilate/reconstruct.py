@@ -70,6 +70,7 @@ def reconstruct(
     fields: Iterable[str] | None = None,
     columns: Mapping[str, str] | None = None,
     time_unit: str = "s",
+    places: Any = None,
     hold_out: float = 0.0,
     seed: int = 0,
 ) -> Reconstruction:
@@ -78,7 +79,9 @@ def reconstruct(
     Without `lengths` the box is that around all sensors, or around the `shape` that is cut out of
     it; without a `boundary` nothing is set at its edges ("x: periodic" closes an axis).
     """
-    held = Observations.read(observations, fields=fields, columns=columns, time_unit=time_unit)
+    held = Observations.read(
+        observations, fields=fields, columns=columns, time_unit=time_unit, places=places
+    )
     held, flat = (held, []) if fields is not None else _that_vary(held)
     names = tuple(fields) if fields is not None else tuple(dict.fromkeys(map(str, held.fields)))
     count = tuple(np.atleast_1d(points).tolist())

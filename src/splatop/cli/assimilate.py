@@ -13,7 +13,6 @@ from .progress import progress_bar
 from .reading import numbers, unknown_of
 from .sensor_options import (
     BoundaryOption,
-    ColumnsOption,
     HoldOutOption,
     LengthsOption,
     OriginOption,
@@ -23,11 +22,11 @@ from .sensor_options import (
     Setting,
     ShapeOption,
     TableArgument,
-    TimeUnitOption,
     check_folder,
-    columns_of,
     dynamics_of,
     places_of,
+    reads_a_table,
+    table_arguments,
     takes_a_setting,
     whole_numbers,
 )
@@ -35,10 +34,12 @@ from .sensor_options import (
 
 @app.command()
 @takes_a_setting
+@reads_a_table
 @keeps_compiled
 def assimilate(
     table: TableArgument,
     setting: Setting,
+    how: Setting,
     unknown: Annotated[
         str | None,
         typer.Option(help="Coefficients to estimate: D, or from a value on: v=0.5,D=1e-3."),
@@ -66,8 +67,6 @@ def assimilate(
         int | None, typer.Option(help="Samples that standard deviations are computed from.")
     ] = None,
     hold_out: HoldOutOption = 0.0,
-    columns: ColumnsOption = None,
-    time_unit: TimeUnitOption = "s",
     seed: Annotated[int, typer.Option(help="Of what is held out, and of samples.")] = 0,
     out: OutOption = None,
     report: Annotated[Path | None, typer.Option(help="An HTML page about it.")] = None,
@@ -95,8 +94,7 @@ def assimilate(
             spread=spread,
             samples=samples,
             hold_out=hold_out,
-            columns=columns_of(columns),
-            time_unit=time_unit,
+            **table_arguments(how),
             seed=seed,
             keep=None if out is None else out.with_name(f".{out.name}.unfinished.npz"),
             report=lambda p: bar(p.step, p.step + 3),
@@ -120,16 +118,16 @@ def assimilate(
 
 
 @app.command()
+@reads_a_table
 def reconstruct(
     table: TableArgument,
+    how: Setting,
     boundary: BoundaryOption = None,
     lengths: LengthsOption = None,
     points: PointsOption = None,
     origin: OriginOption = None,
     shape: ShapeOption = None,
     hold_out: HoldOutOption = 0.0,
-    columns: ColumnsOption = None,
-    time_unit: TimeUnitOption = "s",
     seed: Annotated[int, typer.Option(help="Of what is held out.")] = 0,
     out: OutOption = None,
     json: JsonOption = False,
@@ -146,8 +144,7 @@ def reconstruct(
         boundary=boundary,
         shape=shape,
         hold_out=hold_out,
-        columns=columns_of(columns),
-        time_unit=time_unit,
+        **table_arguments(how),
         seed=seed,
     )
     content = found.as_dict()

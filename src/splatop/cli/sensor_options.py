@@ -13,7 +13,7 @@ TableArgument = Annotated[
     typer.Argument(
         metavar="TABLE",
         help="CSV, Parquet or NetCDF with t, x[, y, z], field, value[, sigma, sensor], or a column "
-        "for each field.",
+        "for each field, or for each station; or a folder of them.",
     ),
 ]
 BoundaryOption = Annotated[
@@ -38,13 +38,6 @@ HoldOutOption = Annotated[
 OutOption = Annotated[
     Path | None, typer.Option(help="The file to write: HDF5, or NetCDF if it ends in .nc.")
 ]
-ColumnsOption = Annotated[
-    str | None,
-    typer.Option(help="What columns are called in the table: t=date,x=lon,y=lat,u=temperature."),
-]
-TimeUnitOption = Annotated[
-    str, typer.Option(help="What moments (dates) are counted in: s, min, h, day or year.")
-]
 PriorOption = Annotated[
     str | None,
     typer.Option(
@@ -52,6 +45,20 @@ PriorOption = Annotated[
         "in; else a benchmark's own, or smooth ones."
     ),
 ]
+
+# The options that say how a table is to be read, which a command gets as its argument `how`.
+_TABLE: dict[str, tuple[Any, Any]] = {
+    "columns": option(
+        TEXT, "What columns are called in the table: t=date,x=lon,y=lat,u=temperature."
+    ),
+    "time_unit": option(
+        str, "What moments (dates) are counted in: s, min, h, day or year.", default="s"
+    ),
+    "places": option(
+        Path | None, "A table of where stations are, if TABLE only names them: name,x[,y,z]."
+    ),
+}
+reads_a_table = with_options("how", _TABLE)
 
 # Points along one axis: more are a mistake.
 _MOST = 10**6
@@ -110,7 +117,13 @@ def whole_numbers(text: str | None) -> list[int] | None:
     return [int(n) for n in given]
 
 
-def columns_of(text: str | None) -> dict[str, str] | None:
+def table_arguments(how: Setting) -> dict[str, Any]:
+    """How a table is to be read, as `Observations.read` takes it: what was given."""
+    given = {**how, "columns": _columns_of(how["columns"])}
+    return {name: value for name, value in given.items() if value is not None}
+
+
+def _columns_of(text: str | None) -> dict[str, str] | None:
     """What columns are called in a table."""
     if not text:
         return None

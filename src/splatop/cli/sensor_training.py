@@ -7,7 +7,7 @@ from typing import Any
 from ..errors import SplatopError
 from .app import say
 from .reading import Reading, arguments, numbers, unknown_of
-from .sensor_options import whole_numbers
+from .sensor_options import Setting, table_arguments, whole_numbers
 
 _USED = ("lengths", "origin", "dt", "boundary", "sampling", "shape")
 
@@ -38,6 +38,7 @@ def analysed(
     points: str | None,
     unknown: str | None,
     reading: Reading,
+    how: Setting,
     out: Path,
     resume: bool,
 ) -> Analysed:
@@ -74,6 +75,7 @@ def analysed(
         points=whole_numbers(points),
         say=say,
         **({"unknown": starts} if starts else {}),
+        **table_arguments(how),
         **{**given, "lengths": numbers(reading["lengths"], "lengths")},
     )
     frames = told.trajectories

@@ -11,7 +11,7 @@ from .coarse_options import CoarseOption, factor_of, proposals, typical, within_
 from .compiled import keeps_compiled
 from .progress import TrainingProgress
 from .reading import Reading, arguments, moments, open_for, reads_a_file
-from .sensor_options import PointsOption
+from .sensor_options import PointsOption, reads_a_table
 
 Benchmark = Annotated[str | None, typer.Argument(help="A benchmark (see `splatop benchmarks`).")]
 DataOption = Annotated[Path | None, typer.Option("--data", help="A file of trajectories.")]
@@ -59,6 +59,7 @@ def _overrides(pairs: list[str]) -> dict[str, str]:
 
 @app.command()
 @reads_a_file
+@reads_a_table
 @keeps_compiled
 def train(
     benchmark: Benchmark = None,
@@ -122,6 +123,7 @@ def train(
         typer.Option("--distributed", help="One process of several (JAX cluster variables)."),
     ] = False,
     reading: Reading,
+    how: Reading,
 ) -> None:
     """Train a model on a benchmark, or on your own data and equation."""
     from dataclasses import replace
@@ -147,6 +149,7 @@ def train(
             points=points,
             unknown=unknown,
             reading=reading,
+            how=how,
             out=out,
             resume=resume,
         )

@@ -13,6 +13,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from ..errors import SplatopError, check_memory
+from .clocks import is_dated, with_moments
 from .crossed import are_coordinates, is_number, uncrossed, without_counters
 from .hdf5 import error_line
 from .probes import is_probes, read_probes
@@ -32,7 +33,7 @@ _CALLED = {
         "realization",
         "run",
     ),
-    "t": ("time", "datetime", "timestamp", "date", "valid_time", "t"),
+    "t": ("time", "datetime", "timestamp", "date", "valid_time", "juld", "t"),
     "x": ("x", "lon", "longitude", "points:0", "points_0", "x-coordinate", "easting"),
     "y": ("y", "lat", "latitude", "points:1", "points_1", "y-coordinate", "northing"),
     "z": ("z", "points:2", "points_2", "z-coordinate"),
@@ -75,6 +76,7 @@ def read_table(path: Path, rows: str | None = None) -> Any:
         if is_probes(path):
             return read_probes(path)
         head = _head(path)
+        logger = _is_logger(path)  # names in the second line, below them units and what was done
         table = pd.read_csv(
             path,
             comment=head.comment,
@@ -84,6 +86,7 @@ def read_table(path: Path, rows: str | None = None) -> Any:
             names=head.names,
             header=None if head.names or not (head.named or head.crossed) else 0,
             encoding_errors="replace",
+            skiprows=[0, 2, 3] if logger else None,
         )
     except SplatopError:
         raise
@@ -105,7 +108,7 @@ def read_table(path: Path, rows: str | None = None) -> Any:
             f"{table.shape[1]} without names: name the columns in the first line, such as t,x,y,u; "
             "if it is an array of rows and columns, give --axes tx (or xt), --lengths and --dt"
         )
-    return _over_time(_without_units(table, path.name))
+    return with_moments(_over_time(_without_units(table, path.name)), path.name)
 
 
 def _without_units(table: Any, source: str) -> Any:
@@ -193,10 +196,33 @@ def _head(path: Path) -> _Head:
     cells = _cells(first, separator)
     if are_coordinates(cells, decimal):
         return _Head(separator, decimal, comment, named=bool(cells[0]), names=None, crossed=True)
+    named = [_cells_of_comment(line, separator, len(cells)) or [] for line in comments[-2:]]
+    # Below the names of a buoy's columns are their units; numbers that miss are words.
+    dated = next((one for one in named if is_dated(one)), None)
+    if dated is not None and cells and is_number(cells[0], decimal):
+        return _Head(separator, decimal, comment, True, dated)
     if not cells or not all(is_number(cell, decimal) for cell in cells):
         return _Head(separator, decimal, comment, True, None)
-    told = _cells_of_comment(comments[-1], separator, len(cells)) if comments else None
+    told = (named[-1] or None) if named else None
     return _Head(separator, decimal, comment, told is not None, told)
+
+
+def comments_of(path: Path) -> list[str]:
+    """The lines above a table of text that begin as comments do."""
+    found = []
+    if path.suffix.lower() not in BINARY:
+        with _text_of(path) as stream:
+            for line in stream:
+                if not line.lstrip().startswith(_COMMENTS):
+                    break
+                found.append(line.strip())
+    return found
+
+
+def _is_logger(path: Path) -> bool:
+    """Whether a table is of Campbell's loggers, with four lines above the numbers."""
+    with _text_of(path) as stream:
+        return stream.readline(20).lstrip('"').startswith(("TOA5", "TOACI1"))
 
 
 def _text_of(path: Path) -> TextIOWrapper:
@@ -254,6 +280,20 @@ def without_unit(name: str) -> str:
 
 
 def place_and_time(columns: Iterable[Any], source: str) -> dict[str, Any]:
+    """The columns of `trajectory`, `t`, `x`, `y` and `z` that there are; degrees are said to be."""
+    found = called_as(columns)
+    plainly = {c: _UNIT_BEHIND.sub("", without_unit(str(c)).lower()) for c in found.values()}
+    degrees = [c for c, name in plainly.items() if name in _DEGREES]
+    if degrees:
+        warnings.warn(
+            f"{source}: {' and '.join(map(str, degrees))} are read as x and y, in degrees as "
+            "lengths on a plane: far from the poles and in small parts only",
+            stacklevel=4,
+        )
+    return found
+
+
+def called_as(columns: Iterable[Any]) -> dict[str, Any]:
     """The columns of `trajectory`, `t`, `x`, `y` and `z` that there are."""
     columns = list(columns)
     plain: dict[str, Any] = {}
@@ -270,14 +310,6 @@ def place_and_time(columns: Iterable[Any], source: str) -> dict[str, Any]:
             alike = next((bare[name] for name in called if name in bare), None)
         if exact is not None or alike is not None:
             found[key] = alike if exact is None else exact
-    plainly = {c: _UNIT_BEHIND.sub("", without_unit(str(c)).lower()) for c in found.values()}
-    degrees = [c for c, name in plainly.items() if name in _DEGREES]
-    if degrees:
-        warnings.warn(
-            f"{source}: {' and '.join(map(str, degrees))} are read as x and y, in degrees as "
-            "lengths on a plane: far from the poles and in small parts only",
-            stacklevel=4,
-        )
     return found
 
 
@@ -290,26 +322,3 @@ def fields_of(table: Any, taken: Mapping[str, Any]) -> dict[str, Any]:
         (one if short.count(one) == 1 else name.strip()): column
         for (column, name), one in zip(names.items(), short, strict=True)
     }
-
-
-def moments(values: Any, column: Any, source: str) -> Any:
-    """A column of dates as times of pandas; those that can be read in two ways are refused."""
-    import pandas as pd
-
-    found = pd.to_datetime(values, errors="coerce", format="ISO8601", utc=True)
-    if not found.isna().any():
-        return found
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore")
-        month, day = (
-            pd.to_datetime(values, errors="coerce", format="mixed", utc=True, dayfirst=first)
-            for first in (False, True)
-        )
-    if month.isna().any() or day.isna().any():
-        raise SplatopError(f"{source}: expected numbers in column '{column}', got text")
-    if (month != day).any():
-        raise SplatopError(
-            f"{source}: expected dates that can be read in one way only in column '{column}', got "
-            f"'{values[(month != day)].iloc[0]}': write them as 2021-12-31"
-        )
-    return month

@@ -12,6 +12,7 @@ from ..errors import SplatopError
 from .arrays import AxesTrajectories
 from .atomic import complete_or_absent
 from .axes import SPATIAL, choose_fields
+from .clocks import moments
 from .foreign import JOIN
 from .in_memory import ArrayTrajectories
 from .places import at_places
@@ -20,7 +21,6 @@ from .table_file import (
     COUNTERS,
     columns_as_rows,
     fields_of,
-    moments,
     place_and_time,
     read_numbers,
     read_table,
