@@ -264,8 +264,14 @@ def test_a_flux_is_learned_and_keeps_the_mean():
 
 
 @pytest.mark.slow
-def test_rollouts_mend_weights():
+@pytest.mark.parametrize("apart", [(1, 1), (1, 2)])
+def test_rollouts_mend_weights(apart):
     data = stepped(lambda k, u: -0.1 * slope(k, u) + 4e-3 * slope(k, u, 2))
+    places = np.flatnonzero(np.cumsum(np.resize(apart, data.frames)) < data.frames)
+    places = np.cumsum(np.resize(apart, data.frames))[places]
+    data = ArrayTrajectories(
+        data.array[:, places], data.grid, dt=data.dt, fields=("u",), times=data.dt * places
+    )
     found = learn(data, parse_partial_equation("dt(u) = ?", dims=1), known=None, coefficients={})
     spoiled = found.term.with_weights(0.9 * found.term.weights)
     physics = physics_of(Equation((spoiled,), ("u",)), {}, data)

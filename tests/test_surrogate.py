@@ -248,3 +248,22 @@ def test_refuses_fields_of_the_wrong_shape(coupling):
         model(smooth_field(0, channels=1), COEFFICIENTS)
     with pytest.raises(SplatopError, match="add a channel axis"):
         model(smooth_field(0)[0], COEFFICIENTS)
+
+
+@pytest.mark.parametrize("coupling", ["parallel", "rhs"])
+def test_a_loss_over_unlike_intervals_has_a_gradient(coupling):
+    """A traced number of substeps has a derivative forwards alone: both ways agree."""
+    model = trained(
+        surrogate(coupling=coupling, through_physics=True, longest=1.5 * DT, phi=physics())
+    )
+    u, way = smooth_field(0), smooth_field(1)
+
+    def after(u, interval):
+        return jnp.sum(model.in_loss(u, {**COEFFICIENTS, "dt": interval}) ** 2)
+
+    interval = jnp.asarray(0.8 * DT)
+    slopes = jax.grad(after)(u, interval)
+    _, forwards = jax.jvp(lambda u: after(u, interval), (u,), (way,))
+    assert float(forwards) == pytest.approx(float(jnp.vdot(slopes, way)), rel=1e-4)
+    plain = jnp.sum(model(u, {**COEFFICIENTS, "dt": interval}) ** 2)
+    assert float(after(u, interval)) == pytest.approx(float(plain), rel=1e-3)

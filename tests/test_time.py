@@ -9,6 +9,7 @@ from typer.testing import CliRunner
 import splatop
 from splatop.cli.app import app
 from splatop.data import ArrayTrajectories, open_trajectories, save_trajectories
+from splatop.data.held import as_trajectories
 from splatop.data.times import frame_times
 from splatop.equation import domain_from_text, format_equation, parse_equation
 from splatop.errors import SplatopError
@@ -318,3 +319,22 @@ def test_one_model_for_several_intervals():
     error = np.abs(frames[-1, 0] - solution(asked[-1], phases[0])).max()
     alone = np.abs(solution(asked[-1], phases[0]) * (1 - np.exp(-0.5 * 0.45))).max()
     assert error < 0.5 * alone
+
+
+def test_edges_that_move_are_compared_with_the_data_at_their_times():
+    """`sin(2t + x)` between its own values; on a disk as well, from points."""
+    x, t = np.linspace(0, 1, 33), 0.3 + 0.05 * np.arange(41)
+    u = np.sin(2 * t[:, None] + x)[:, None]
+    told = {"lengths": (1.0,), "times": t, "sampling": "ends"}
+    data = as_trajectories(u, boundary="x0: u = sin(2*t); x1: u = sin(2*t + 1)", **told)
+    assert not data.domain.periodic[0]
+    with pytest.raises(SplatopError, match=r"u = sin\(3\*t\) at x0 is not what the data do"):
+        as_trajectories(u, boundary="x0: u = sin(3*t); x1: u = sin(2*t + 1)", **told)
+    turn = np.linspace(0, 2 * np.pi, 400) * 61
+    away = 0.4 * np.sqrt((np.arange(400) + 0.5) / 400)
+    places = 0.5 + away[:, None] * np.stack([np.cos(turn), np.sin(turn)], 1)
+    u = np.sin(2 * t[:, None] + places[:, 0])[None, :, None]
+    told = {"points": places, "shape": "disk(0.5, 0.5, 0.4)", "times": t}
+    as_trajectories(u, boundary="disk1: u = sin(2*t + x)", **told)
+    with pytest.raises(SplatopError, match="at disk1 does not hold"):
+        as_trajectories(u, boundary="disk1: u = sin(3*t + x)", **told)

@@ -681,6 +681,12 @@ def test_the_operator_is_left_out_when_it_diverges_and_kept_when_the_physics_doe
     assert outcomes.decide(calm, wild, session).kept
     assert not outcomes.decide(calm, calm, session).kept
     assert not outcomes.decide(wild, wild, session).kept
+    for operator, trusted in ((0.002, False), (0.001, True)):
+        measured = outcome(physics=0.001, with_operator=operator)
+        said = outcomes.summary(
+            session, kind="surrogate", parameters=1, decision=None, measured=measured
+        )
+        assert said.startswith("not trusted (its physics alone does better") != trusted
 
 
 class Growing(Stepper):

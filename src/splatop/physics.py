@@ -1,6 +1,7 @@
 """The embedded physics Φ: an equation on filtered jets, advanced in time (paper, appendix B)."""
 
 import abc
+import math
 from collections.abc import Callable
 from typing import Any
 
@@ -61,6 +62,11 @@ class Physics(Stepper):
         # Rounding of float32 intervals adds no substep.
         needed = jnp.ceil(self.substeps * share * (1 - 1e-5)).astype(int)
         return interval, jnp.maximum(needed, 1)
+
+    def substeps_over(self, interval: float) -> int:
+        """As many substeps as a step of this length takes. Gradients flow back through a number
+        that is known before, not through one that is traced with the interval."""
+        return max(1, math.ceil(self.substeps * interval / self.dt * (1 - 1e-5)))
 
     def __call__(self, u: Field, coefficients: Coefficients) -> Field:
         return self.advance(u, coefficients)

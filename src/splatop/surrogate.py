@@ -56,7 +56,8 @@ class Surrogate(Stepper):
     is a further term of du/dt, which multiplies `scale` by a rate). A step is differentiable as it
     is; in a training loss the gradient stops at Φ, `sg[Φ(u)] + N_θ(u)`, unless it shall go
     `through_physics`, which rollouts of a coarse Φ need. A `confined` step ends in the space that
-    Φ computes in, and one that `conserves` leaves the mean of each field to Φ.
+    Φ computes in, and one that `conserves` leaves the mean of each field to Φ. Where intervals
+    differ, the loss takes as many substeps for each as for the `longest`.
     """
 
     physics: Physics
@@ -70,6 +71,7 @@ class Surrogate(Stepper):
     confined: bool = eqx.field(static=True, default=False)
     conserves: bool = eqx.field(static=True, default=False)
     inputs: Inputs | None = None
+    longest: float | None = eqx.field(static=True, default=None)
 
     def __check_init__(self):
         if self.coupling not in COUPLINGS:
@@ -79,9 +81,19 @@ class Surrogate(Stepper):
         return self._advance(u, coefficients, stop_gradient=False)
 
     def in_loss(self, u: Field, coefficients: Coefficients) -> Field:
-        return self._advance(u, coefficients, stop_gradient=not self.through_physics)
+        substeps = None if self.longest is None else self.physics.substeps_over(self.longest)
+        return self._advance(
+            u, coefficients, stop_gradient=not self.through_physics, substeps=substeps
+        )
 
-    def _advance(self, u: Field, coefficients: Coefficients, *, stop_gradient: bool) -> Field:
+    def _advance(
+        self,
+        u: Field,
+        coefficients: Coefficients,
+        *,
+        stop_gradient: bool,
+        substeps: int | None = None,
+    ) -> Field:
         if self.coupling == "rhs":
             rate = 1 / self.physics.dt
             return self.physics.advance(
@@ -89,11 +101,12 @@ class Surrogate(Stepper):
                 coefficients,
                 forcing=lambda v: rate * self.correction(v, coefficients),
                 stop_gradient=stop_gradient,
+                substeps=substeps,
             )
-        if stop_gradient:  # before as well: a loop of as many substeps as it takes has none
-            physics = jax.lax.stop_gradient(self.physics(jax.lax.stop_gradient(u), coefficients))
-        else:
-            physics = self.physics(u, coefficients)
+        physics = self.physics.advance(
+            jax.lax.stop_gradient(u) if stop_gradient else u, coefficients, substeps=substeps
+        )
+        physics = jax.lax.stop_gradient(physics) if stop_gradient else physics
         seen = u if self.coupling == "parallel" else physics
         total = physics + self.correction(seen, coefficients)
         return self.physics.confine(total, coefficients) if self.confined else total

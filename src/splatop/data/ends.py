@@ -31,10 +31,10 @@ _TELLING = 0.25  # of the spread: what is known no better than that tells nothin
 
 @dataclass(frozen=True)
 class Sampled:
-    """Frames `(F, C, *N)` of a few trajectories, and which trajectory each is of."""
+    """Frames `(F, C, *N)`, and which trajectory and which of its times each is."""
 
     frames: np.ndarray
-    trajectories: tuple[int, ...]
+    places: tuple[tuple[int, int], ...]
 
 
 @dataclass(frozen=True)
@@ -82,10 +82,10 @@ def sampled(data: Trajectories) -> Sampled:
     fewest = int(np.prod(data.grid.points)) // max(data.grid.points)
     count = int(np.clip(_LINES // (fewest * len(data.fields)), 3, _MOST_FRAMES))
     times = np.unique(np.linspace(0, data.frames - 1, count).astype(int))
-    which = sorted({0, data.trajectories - 1})
-    frames = [data.states(b, int(t), 1)[0] for b in which for t in times]
+    places = tuple((b, int(t)) for b in sorted({0, data.trajectories - 1}) for t in times)
+    frames = [data.states(b, t, 1)[0] for b, t in places]
     clean = np.nan_to_num(np.stack(frames), posinf=0.0, neginf=0.0)
-    return Sampled(clean, tuple(b for b in which for _ in times))
+    return Sampled(clean, places)
 
 
 def end_of(sample: Sampled, channel: int, axis: int, end: int, grid: Grid) -> End:
@@ -276,8 +276,5 @@ def _wanted(data: Trajectories, sample: Sampled, condition: Condition, axis: int
     points = [data.grid.coordinates()[i].ravel()[thinned[i]] for i in others]
     mesh = dict(zip((AXES[i] for i in others), np.meshgrid(*points, indexing="ij"), strict=True))
     return np.stack(
-        [
-            np.asarray(edge_values(condition, mesh, data.trajectory_coefficients(b)))
-            for b in sample.trajectories
-        ]
+        [np.asarray(edge_values(condition, mesh, data.known_at(b, t))) for b, t in sample.places]
     )

@@ -54,12 +54,13 @@ def check_conditions(data: Trajectories, domain: Domain) -> None:
         spread = float(frames[:, channel].std())
         along = dict(zip(AXES, places[here].T, strict=False))
         try:
-            wanted = edge_values(one, along, data.trajectory_coefficients(0))
+            each = [edge_values(one, along, data.known_at(0, int(t))) for t in every]
         except (SplatopError, KeyError):
             continue  # a coefficient that only the equation will give
+        wanted = np.stack(np.broadcast_arrays(*each), axis=-1)
         unit = 1.0 if one.kind == "value" else reach
         found = [unit * fit[one.kind][here, :, channel] for fit in fits]
-        wanted = np.asarray(wanted)[..., None] * unit
+        wanted = wanted * unit
         off = min(float(np.median(np.abs(one_fit - wanted))) for one_fit in found)
         allowed = _OFF * spread + float(np.median(np.abs(found[0] - found[1])))
         if not shape.is_exact and one.kind == "value":  # the edge of a mask is known to a cell

@@ -209,6 +209,11 @@ class Trajectories(abc.ABC):
     def trajectory_coefficients(self, trajectory: int) -> dict[str, float]:
         return {name: float(values[trajectory]) for name, values in self.coefficients.items()}
 
+    def known_at(self, trajectory: int, frame: int) -> dict[str, float]:
+        """The coefficients of a trajectory, and the time of a frame where it is known."""
+        now = {} if self.times is None else {TIME: float(self.times[frame])}
+        return {**self.trajectory_coefficients(trajectory), **now}
+
     def _check_pairs(self, pairs: np.ndarray, frames: int) -> None:
         if pairs.ndim != 2 or pairs.shape[1] != 2 or not np.issubdtype(pairs.dtype, np.integer):
             raise SplatopError(

@@ -112,6 +112,7 @@ def build_model(
         through_physics=spec.through_physics,
         confined=bool(spec.coarse),
         conserves=spec.conserves,
+        longest=max(spec.intervals, default=None),
     )
 
 

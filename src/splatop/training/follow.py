@@ -17,7 +17,8 @@ from jaxtyping import Array
 from ..data import Trajectories
 from ..equation import Equation, LearnedTerm
 from ..physics import Physics
-from ..stepper import rollout
+from ..spectral import Field
+from ..stepper import Coefficients, Stepper, rollout
 
 FRAMES = 4
 _STEPS = 2
@@ -48,6 +49,8 @@ def followed(
     if not len(places):
         return None
     windows = data.windows(places, FRAMES + 1)
+    times = None if data.even else data.times
+    longest = None if times is None else float(np.diff(times).max())
     term = learned_term(physics.equation)
     start = jnp.asarray(np.asarray(term.weights).ravel())
     # weights = start + basis @ z, where a z of length 1 changes the rate by its own deviation.
@@ -67,11 +70,12 @@ def followed(
 
     def off(z: Array, physics: Physics, held: Any) -> Array:
         one = at(physics, z)
+        stepper = one if longest is None else _Steady(one, one.substeps_over(longest))
 
         @jax.checkpoint  # else all that networks make is kept for all windows: gigabytes in 2D
         def window(own: tuple[Array, Any]) -> Array:
             frames, driven = own
-            made = rollout(one, frames[0], {**coefficients, **driven}, steps=FRAMES)
+            made = rollout(stepper, frames[0], {**coefficients, **driven}, steps=FRAMES)
             return (made - frames[1:]) / unit
 
         return jax.lax.map(window, held)
@@ -103,6 +107,20 @@ def followed(
             break
         best, lowest = z, now
     return at(physics, best) if lowest < first else None
+
+
+class _Steady(Stepper):
+    """Φ with as many substeps for every interval, so that derivatives go backwards through it."""
+
+    physics: Physics
+    substeps: int = eqx.field(static=True)
+
+    def __call__(self, u: Field, coefficients: Coefficients) -> Field:
+        return self.physics.advance(u, coefficients, substeps=self.substeps)
+
+    @property
+    def interval(self) -> float:
+        return self.physics.interval
 
 
 def _with_term(physics: Physics, term: LearnedTerm) -> Physics:

@@ -18,7 +18,7 @@ from .stages import Session
 
 # The operator must lower the rollout error by this part of it, and by more than float32 rounding
 # adds up to over a rollout: less than that is fitted noise, which other trajectories pay for.
-LEAST_GAIN = 0.05
+LEAST_GAIN = 0.1
 ROUNDING = 2e-6
 # Rollouts are no longer than this, and no more of them are reported on.
 MOST_STEPS = 200
@@ -182,6 +182,8 @@ def summary(
     doubts = ["see the warnings on what was identified"] if prepared.doubts else []
     if not measured.skilled:
         doubts.append("at no step better than a state that stays as it is")
+    if kind == "surrogate" and _gain(measured) < 1 / (1 + LEAST_GAIN):
+        doubts.append("its physics alone does better, which model=physics takes")
     if doubts:
         said = f"not trusted ({'; '.join(doubts)}): {said}"
     given = [n for n in prepared.spec.coefficients if n not in prepared.identified]
@@ -207,9 +209,13 @@ def _coefficient(name: str, session: Session) -> str:
     return f"{name} from {min(values):.4g} to {max(values):.4g} by trajectory"
 
 
-def _operator(measured: Measured) -> str:
+def _gain(measured: Measured) -> float:
     assert measured.physics is not None
-    ratio = measured.physics / max(measured.with_operator, 1e-12)
+    return measured.physics / max(measured.with_operator, 1e-12)
+
+
+def _operator(measured: Measured) -> str:
+    ratio = _gain(measured)
     if ratio > 1 + LEAST_GAIN:
         return f"an operator that lowers the error {ratio:.2g}x"
     if ratio < 1 / (1 + LEAST_GAIN):

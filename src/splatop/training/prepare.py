@@ -217,11 +217,6 @@ def _intervals(
             f"got {'one of your own' if operator is not None else settings.model}: interpolate to "
             "even times, or leave it out"
         )
-    if settings.coupling == "rhs":
-        raise SplatopError(
-            "expected coupling=parallel or sequential for uneven frames, got rhs: a gradient "
-            "through as many substeps as an interval takes is not possible"
-        )
     return float(loaded.intervals.min()), float(loaded.intervals.max())
 
 

@@ -65,7 +65,8 @@ class Problem:
         if self.data is not None and self.equation_text is None:
             raise SplatopError(
                 "expected an equation for the data file: give --equation, for example "
-                '"dt(u) = D*lap(u)"'
+                '"dt(u) = D*lap(u)", or "dt(u) = D*lap(u) + ?" and "dt(u) = ?" where terms are '
+                "not known"
             )
 
     def as_dict(self) -> dict[str, Any]:
