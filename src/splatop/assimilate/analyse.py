@@ -5,13 +5,14 @@ from dataclasses import replace
 import jax.numpy as jnp
 import numpy as np
 
-from .check import check
+from .check import HIGH, check
 from .observations import Observations
 from .observe import ON_FRAME
 from .posterior import laplace, perturbed_analyses
 from .rounds import Settled, settle
 from .runs import seen
 from .state import Analysis, HeldOut
+from .told import doubts, other_values
 from .unknowns import Prior
 from .window import MOST_PARTS, Options, Window
 
@@ -76,7 +77,7 @@ def _made(
     deviations, variances = None, np.full(len(window.unknown), np.nan)
     if options.spread != "none":
         sample = laplace if options.spread == "laplace" else perturbed_analyses
-        deviations, variances = sample(
+        sampled = sample(
             forward,
             found.taps,
             found.data,
@@ -86,6 +87,21 @@ def _made(
             report=options.sampled,
             once=lambda compute: options.journal.once(window.mark(options), compute),
         )
+        if sampled is None:
+            warnings = (
+                *warnings,
+                "the rollout's derivative leaves the finite numbers: there are no standard "
+                "deviations, and the state is not to be used",
+            )
+        else:
+            deviations, variances = sampled
+    others = {}
+    if minimum.ratio <= HIGH:
+        others = other_values(window, forward, minimum.x, found.sigma)
+    values = {
+        name: float(v) for name, v in forward.unknowns.coefficients(jnp.asarray(minimum.x)).items()
+    }
+    warnings = (*warnings, *doubts(window, values, deviations, variances, others))
     made = Analysis(
         dynamics=window.dynamics,
         forward=forward,

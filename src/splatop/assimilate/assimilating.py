@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 
+from ..domain import AXES, Domain
 from ..errors import SplatopError, unknown_name
 from ..threads import one_blas_thread
 from .analyse import SPREADS, analyse
@@ -32,6 +33,8 @@ LONG, WINDOW = 60, 40
 _FEWEST = 5
 # Distinct places along each axis from which a smooth prior can be fitted.
 _FEWEST_PLACES = 3
+# A gap between sensors of more than this share of the box is seen by nobody, or in other units.
+_GAP = 0.5
 # Frames that a record may have: beyond, its times are in another unit than the equation's.
 _MOST_FRAMES = 20_000
 # Logarithm of a likelihood: a smoother prior is taken if it is less likely by no more.
@@ -137,7 +140,8 @@ def assimilate(
     dynamics = with_steps(dynamics, alike, names, first)
     chosen = choose_prior(prior, dynamics, smooth, held, moments, noise)
     say(f"expected before measuring: {chosen.source}")
-    warnings += _few_places(held) if chosen.fitted else []
+    if chosen.fitted:
+        warnings += _few_places(held) + _far_places(held, dynamics.domain)
     options = Options(
         spread=spread,
         samples=samples,
@@ -176,6 +180,27 @@ def _few_places(held: Observations) -> list[str]:
                 f"{name} is measured at {count} places only, from which its size and smoothness "
                 f"cannot be told (expected: {_FEWEST_PLACES**held.dims} or more): standard "
                 "deviations may be far too small; give --prior with states such as are expected"
+            )
+    return found
+
+
+def _far_places(held: Observations, domain: Domain) -> list[str]:
+    """Along which axes no sensor stands in half of the box, where a prior was fitted to those that
+    stand elsewhere."""
+    found = []
+    for number, axis in enumerate(domain.axes):
+        place = np.unique(held.places[:, number])
+        ends = [axis.origin, axis.origin + axis.length]
+        if axis.periodic:
+            ends = [place[-1] - axis.length, place[0] + axis.length]
+        every = np.concatenate([ends[:1], place, ends[1:]])
+        gap = int(np.argmax(np.diff(every)))
+        if len(place) > 1 and every[gap + 1] - every[gap] > _GAP * axis.length:
+            found.append(
+                f"no sensor stands between {every[gap]:g} and {every[gap + 1]:g} along "
+                f"{AXES[number]}, of a box from {axis.origin:g} to {axis.origin + axis.length:g}: "
+                "what is said of it is a guess from elsewhere; check the units of places and "
+                "lengths, or take a smaller box"
             )
     return found
 

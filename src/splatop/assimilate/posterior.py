@@ -2,6 +2,7 @@
 or of the minima for perturbed data (an ensemble of analyses)."""
 
 from collections.abc import Callable
+from typing import Any
 
 import equinox as eqx
 import jax
@@ -50,8 +51,9 @@ def laplace(
     samples: int | None = None,
     report: Report = lambda *_: None,
     once: Once = lambda compute: compute(),
-) -> tuple[np.ndarray, np.ndarray]:
-    """Deviations `(N, s)` from the minimum, and the variances of the unknown coefficients `(p,)`.
+) -> tuple[np.ndarray, np.ndarray] | None:
+    """Deviations `(N, s)` from the minimum, and the variances of the unknown coefficients `(p,)`;
+    None where the rollout, or its derivative, leaves the finite numbers.
 
     With `H = I + JᵀJ`, a sample of N(0, H⁻¹) is `H⁻¹(ξ + Jᵀε)` for standard normal ξ and ε. No
     low-rank approximation is made: with as many directions told by the data as sensors report, none
@@ -65,6 +67,8 @@ def laplace(
     if size <= min(DENSE, n):
         report(0, 1)
         j = np.asarray(jacobian(forward, taps, data, x, jnp.eye(size)), float)
+        if not np.isfinite(j).all():
+            return None
         hessian = np.eye(size) + j @ j.T
         eigenvalues, turn = np.linalg.eigh(hessian)
         drawn = rng.normal(size=(samples or MANY, size)) / np.sqrt(eigenvalues)
@@ -74,6 +78,8 @@ def laplace(
     if n <= DENSE:
         report(0, 1)
         j = np.asarray(gradients(forward, taps, data, x), float)
+        if not np.isfinite(j).all():
+            return None
         factor = cho_factor(np.eye(n) + j @ j.T, lower=True)
         drawn = rng.normal(size=(samples or MANY, size))
         seen = drawn @ j.T + rng.normal(size=(len(drawn), n))
@@ -104,7 +110,7 @@ def laplace(
         own = solve(Right(zero, jnp.zeros(taps.count), nothing, one), 1e-3)
         variances.append(own[first + number])
         report(total - p + number + 1, total)
-    return np.stack(made), np.array(variances)
+    return _finite(np.stack(made), np.array(variances))
 
 
 def perturbed_analyses(
@@ -117,7 +123,7 @@ def perturbed_analyses(
     samples: int | None = None,
     report: Report = lambda *_: None,
     once: Once = lambda compute: compute(),
-) -> tuple[np.ndarray, np.ndarray]:
+) -> tuple[np.ndarray, np.ndarray] | None:
     """As `laplace`, by minimising anew, for data with noise added and a prior that is shifted at
     random: no linearisation, at the cost of a minimisation each."""
     rng = np.random.default_rng(seed)
@@ -133,7 +139,11 @@ def perturbed_analyses(
         report(number + 1, count)
     deviations = np.stack(made)
     own = slice(forward.unknowns.numbers_count, forward.unknowns.known_count)
-    return deviations, np.mean(deviations[:, own] ** 2, axis=0)
+    return _finite(deviations, np.mean(deviations[:, own] ** 2, axis=0))
+
+
+def _finite(*found: np.ndarray) -> Any:
+    return found if all(np.isfinite(one).all() for one in found) else None
 
 
 def solved(
