@@ -7,6 +7,7 @@ from typing import Annotated, Any
 
 import typer
 from rich.console import Console
+from rich.measure import Measurement
 from rich.table import Table
 from typer.core import TyperGroup
 
@@ -80,6 +81,13 @@ def numbers_table(*columns: str) -> Table:
     for index, column in enumerate(columns):
         table.add_column(column, no_wrap=True, justify="right" if index else "left")
     return table
+
+
+def show(table: Table) -> None:
+    """A table on the console. Where that is narrower, its lines go on: no number is cut short."""
+    wanted = Measurement.get(console, console.options.update(width=10_000), table).maximum
+    table.width = wanted if wanted > console.width else None
+    console.print(table, markup=False, crop=False)
 
 
 def say(text: object, *, style: str | None = None, to: Console = console) -> None:

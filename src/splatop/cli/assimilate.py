@@ -7,7 +7,7 @@ from typing import Annotated, Any
 import typer
 
 from ..errors import SplatopError
-from .app import JsonOption, app, console, numbers_table, print_json, say
+from .app import JsonOption, app, console, numbers_table, print_json, say, show
 from .compiled import keeps_compiled
 from .progress import progress_bar
 from .reading import numbers, unknown_of
@@ -157,7 +157,7 @@ def reconstruct(
     shown = numbers_table("field", "noise", "spread", "length")
     for name, one in found.smoothness.items():
         shown.add_row(name, f"{one.noise:.3g}", f"{one.spread:.3g}", f"{one.length:.3g}")
-    console.print(shown)
+    show(shown)
     say(f"{content['observations']} reports at {content['times']} times")
     _held_out(content["held_out"])
     for text in content["warnings"]:
@@ -221,7 +221,7 @@ def place(
     shown.add_row("none", *[""] * found.places.shape[1], f"{found.expected[0]:.4g}")
     for number, (where, std) in enumerate(zip(found.places, found.expected[1:], strict=True)):
         shown.add_row(str(number + 1), *(f"{v:.4g}" for v in where), f"{std:.4g}")
-    console.print(shown)
+    show(shown)
     say(f"expected before measuring: {found.prior}")
     for path in (out, picture):
         if path is not None:
@@ -247,7 +247,7 @@ def _show(content: dict[str, Any]) -> None:
         shown = numbers_table("coefficient", "value", "std", "low", "high")
         for name, one in content["estimates"].items():
             shown.add_row(name, *(f"{one[key]:.6g}" for key in ("value", "std", "low", "high")))
-        console.print(shown)
+        show(shown)
     _held_out(content["held_out"])
     for text in content["warnings"]:
         say(f"warning: {text}")

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from .app import app, console, say
+from .app import app, console, say, show
 from .compiled import keeps_compiled
 
 if TYPE_CHECKING:
@@ -187,7 +187,7 @@ def _print_errors(metrics: dict[str, Metrics]) -> None:
     for name, one in metrics.items():
         values = [*(one.rl2_curve[step - 1] for step in shown), one.rl2_mean]
         table.add_row(TITLES[name], *(plain(v, 2, missing="diverged") for v in values))
-    console.print(table, markup=False)
+    show(table)
 
 
 def _picture(models: dict[str, Model], tests: Any, metrics: dict[str, Metrics], path: Path) -> Path:

@@ -6,7 +6,7 @@ from typing import Annotated, Any
 import typer
 from rich.table import Table
 
-from .app import JsonOption, app, console, print_json, say
+from .app import JsonOption, app, console, print_json, say, show
 from .identify import frames_option, selected
 from .progress import progress_bar
 from .reading import (
@@ -112,7 +112,7 @@ def _print(found: Any, seconds: float) -> None:
         numbers = (f"{value:.6g}" for value in (term.coefficient, term.low, term.high))
         name = term.text if term.name is None else f"{term.name}: {term.text}"
         table.add_row(name, *numbers, f"{term.without:.2g}", f"{100 * term.support:.0f} %")
-    console.print(table, markup=False)
+    show(table)
     lines = [
         f"{len(found.terms)} of {found.candidates} candidates, {found.frames} frames, by the "
         f"{found.method} method in {seconds:.1f} s; the equation leaves "

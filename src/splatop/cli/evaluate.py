@@ -8,7 +8,7 @@ from typing import Annotated, Any
 import typer
 
 from ..errors import SplatopError
-from .app import JsonOption, app, console, errors, numbers_table, print_json, say
+from .app import JsonOption, app, errors, numbers_table, print_json, say, show
 from .compiled import keeps_compiled
 from .progress import progress_bar
 from .reading import Reading, open_data, reads_a_file
@@ -172,7 +172,7 @@ def _evaluate_shipped(trajectories: int | None, *, json: bool, out: Path | None)
             plain(alone.rl2_mean) if alone else "",
             plain(paper.rl2[0]) if paper else "",
         )
-    console.print(table)
+    show(table)
 
 
 def print_metrics(several: list) -> None:
@@ -196,7 +196,7 @@ def print_metrics(several: list) -> None:
         table.add_section()
     for row in published.values():
         table.add_row(*published_row(row), style="italic cyan")
-    console.print(table)
+    show(table)
     say(protocol_note(several), style="dim")
     if published:
         say(PUBLISHED, style="dim")
@@ -231,7 +231,7 @@ def print_tradeoff(metrics: Any) -> None:
         style = None if one.role == "model" else "dim"
         rl2 = "diverged" if one.rl2 is None else plain(one.rl2)
         table.add_row(one.name, f"{one.cost:.3g}", rl2, *ends, style=style)
-    console.print(table)
+    show(table)
     say(
         "ms: for a unit of simulated time. holds: the time until the error passes 0.3 standard "
         "deviations. correlated: the time until the correlation falls below 0.9.",

@@ -9,7 +9,7 @@ import typer
 from rich.table import Table
 
 from ..errors import SplatopError, finite, unknown_name
-from .app import JsonOption, app, console, print_json, say
+from .app import JsonOption, app, console, print_json, say, show
 from .compiled import keeps_compiled
 from .progress import progress_bar
 from .reading import (
@@ -265,7 +265,7 @@ def _print(summary: dict[str, Any], seconds: float) -> None:
             shown = ("" if v is None else f"{v:.6g}" for v in values)
             error = abs(cell["estimate"] / cell["true"] - 1) if cell["true"] else None
             table.add_row(str(index), name, *shown, "" if error is None else f"{100 * error:.3g} %")
-    console.print(table)
+    show(table)
     if len(rows) > _ROWS:
         console.print(f"... and {len(rows) - _ROWS} more (all of them with --json)")
     methods = ", ".join(sorted({d["method"] for d in summary["diagnostics"]}))

@@ -6,7 +6,7 @@ from typing import Annotated, Any
 import typer
 from rich.table import Table
 
-from .app import JsonOption, app, console, numbers_table, print_json, say
+from .app import JsonOption, app, console, numbers_table, print_json, say, show
 from .sensor_options import whole_numbers
 
 
@@ -46,7 +46,7 @@ def models(json: JsonOption = False) -> None:
             f"{row['params']:,}" if row["params"] else "physics",
             f"{row['train_minutes']:.1f}",
         )
-    console.print(table)
+    show(table)
     say(
         "rL2: relative error, mean and deviation over the tests (held-out rollouts x steps); "
         "PSNR in dB; params: of the operator (physics: a model without one); minutes: of training "
