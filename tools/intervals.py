@@ -24,9 +24,9 @@ STEP, FRAMES = 0.25, 96
 STUDIES: dict[str, dict] = {
     "physics": {"points": 48, "trajectories": 1, "settings": {"model": "physics"}},
     "operator": {
-        "points": 32,
+        "points": 48,
         "trajectories": 6,
-        "settings": {"phases": ((0, 600),), "batch": 8},
+        "settings": {"phases": ((0, 400),), "batch": 8},
     },
 }
 SEEN, UNSEEN = (0.5, 1.0, 2.0), (0.75, 1.5, 3.0, 4.0)
