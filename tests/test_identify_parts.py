@@ -96,6 +96,11 @@ def test_projection_keeps_the_band_and_nothing_else():
     assert project(u, (4, 4), (12, 12)) == pytest.approx(u[:, ::4, ::4], abs=1e-12)
     beyond = waves(48, 9) - project(waves(48, 9), (4, 4), (48, 48))
     assert project(beyond, (4, 4), (12, 12)) == pytest.approx(0.0, abs=1e-12)
+    # A wide band of many points: the sum over its modes would hold 13 GB.
+    x, fine = np.arange(1024) / 1024, np.arange(3074) / 3074
+    turning = np.cos(2 * np.pi * 500 * x)[None]
+    found = project(turning, (511,), (3074,))
+    assert found == pytest.approx(np.cos(2 * np.pi * 500 * fine)[None], abs=1e-10)
 
 
 def test_a_lattice_that_carries_the_band_differentiates_like_fourier_modes():

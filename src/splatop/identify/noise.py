@@ -99,9 +99,17 @@ def project(frames: np.ndarray, band: tuple[int, ...], points: tuple[int, ...]) 
 
 @lru_cache(maxsize=64)
 def _projection(source: int, band: int, target: int) -> np.ndarray:
-    distance = np.arange(target)[:, None] / target - np.arange(source) / source
-    k = np.arange(1, band + 1)[:, None, None]
-    return (1 + 2 * np.sum(np.cos(2 * np.pi * k * distance), axis=0)) / source
+    """Dirichlet's kernel: 1 and twice the cosines up to the band, at the points' distances."""
+    apart = np.arange(target)[:, None] * source - np.arange(source) * target
+    half = np.pi * apart / (source * target)
+    return (
+        np.where(
+            apart == 0,
+            2 * band + 1,
+            np.sin((2 * band + 1) * half) / np.sin(np.where(apart, half, 1)),
+        )
+        / source
+    )
 
 
 def _unit(points: tuple[int, ...]) -> Grid:
