@@ -3,6 +3,7 @@
 import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
+from itertools import pairwise
 from typing import Any
 
 import numpy as np
@@ -21,7 +22,8 @@ from .evidence import Choice, choose
 from .gather import Gathered
 from .moments import accumulate
 from .question import Question, ask
-from .refine import Refined, refine, seconds_for_noisy
+from .refine import Refined, refine, seconds_for_noisy, slowness
+from .rivals import ADEQUATE
 from .symmetry import Setting
 from .trust import Trust, judge
 
@@ -154,10 +156,16 @@ def _discovered(
     noise = held.spectrum.relative_noise
     choices = [choose(question, group, own, noise=noise) for group, own in tasks.items()]
     window = (start, frames if isinstance(frames, int) else None)
-    needed = seconds_for_noisy(trajectories) if noise >= NOISY else 0.0
+    needed, slow = 0.0, 1.0
+    if noise >= NOISY:
+        terms = [
+            pair for choice in choices for pair in zip(choice.candidates, choice.c, strict=True)
+        ]
+        slow = slowness(terms, trajectories, held.spectrum.band)
+        needed = seconds_for_noisy(trajectories, slow)
     too_long = 0 < budget < needed
     refined, choices = _refined(
-        question, choices, trajectories, 0.0 if too_long else budget, window
+        question, choices, trajectories, 0.0 if too_long else budget / slow, window
     )
     verdict = judge(question, held, choices, refined, needed if too_long else None)
     found = _result(question, held, choices, refined, verdict)
@@ -187,7 +195,9 @@ def _refined(
 ) -> tuple[Refined | None, list[Choice]]:
     """The refined coefficients, without terms that they cannot tell from zero."""
     found: Refined | None = None
-    for left in reversed(range(_PRUNINGS + 1)):
+    # Where a term is missing others stand for it: which of them are vague tells nothing.
+    prunings = _PRUNINGS if all(choice.left <= ADEQUATE for choice in choices) else 0
+    for left in reversed(range(prunings + 1)):
         terms = _named(question, choices)
         if not terms or budget <= 0:
             return None, choices
@@ -200,16 +210,22 @@ def _refined(
         if not vague or len(terms) == 1 or not left:
             break
         ratio = np.abs(found.values) / np.maximum(found.half_widths, 1e-300)
-        choices = _without(choices, min(vague, key=lambda i: ratio[i]))
+        choices = _without_vague(choices, {i: ratio[i] for i in vague})
     return found, choices
 
 
-def _without(choices: list[Choice], index: int) -> list[Choice]:
-    for place, choice in enumerate(choices):
-        if index < len(choice.candidates):
-            return [*choices[:place], choice.dropped(index), *choices[place + 1 :]]
-        index -= len(choice.candidates)
-    raise AssertionError(index)
+def _without_vague(choices: list[Choice], ratio: Mapping[int, float]) -> list[Choice]:
+    """Without the vaguest term of each group, but not without any term at all."""
+    ends = np.cumsum([0, *(len(choice.candidates) for choice in choices)])
+    own = [[i for i in ratio if a <= i < b] for a, b in pairwise(ends)]
+    gone = [min(some, key=ratio.__getitem__, default=None) for some in own]
+    if sum(i is not None for i in gone) == ends[-1]:
+        least = min(ratio, key=ratio.__getitem__)
+        gone = [i if i == least else None for i in gone]
+    return [
+        choice if i is None else choice.dropped(i - int(first))
+        for choice, i, first in zip(choices, gone, ends, strict=False)
+    ]
 
 
 def _result(

@@ -19,6 +19,10 @@ from .question import Question
 # Trajectories differ in a coefficient if it is apart by so many standard errors, and so much.
 _APART = 6.0
 _APART_SHARE = 0.01
+# Noisy frames are followed in a band so much wider than theirs; seconds on paper are those of
+# waves that turn by so much from frame to frame there.
+_WIDER = 1.5
+_TURN = 5.0
 # A number that is no part of a name or a power.
 _NUMBER = re.compile(r"(?<![\w^])[-+]?\d+(?:\.\d+)?(?:e[-+]?\d+)?(?!\w)")
 
@@ -98,12 +102,34 @@ def refine(
     return _pooled(terms, found, between_walls)
 
 
-def seconds_for_noisy(data: Trajectories) -> float:
-    """About so long would following noisy frames in time take at least. States are estimated along
-    then: in 2D and 3D that costs minutes, and tells little that the weak form does not."""
+def seconds_for_noisy(data: Trajectories, slow: float = 1.0) -> float:
+    """About so long would following noisy frames in time take at least, so many times `slow` as on
+    paper. States are estimated along then: in 2D and 3D that costs minutes, and tells little that
+    the weak form does not."""
     if not data.domain.all_periodic:
         return 0.0
-    return SHORTEST * seconds_of_a_frame(data.grid, len(data.fields))
+    return slow * SHORTEST * seconds_of_a_frame(data.grid, len(data.fields))
+
+
+def slowness(
+    terms: Iterable[tuple[Candidate, float]], data: Trajectories, band: tuple[int, ...]
+) -> float:
+    """How many times longer than on paper it takes to follow these terms with coefficients in
+    noise: waves of a band wider than that of the data turn by so much from frame to frame."""
+    if not data.domain.all_periodic:
+        return 1.0
+    k = 2 * np.pi * _WIDER * np.array(band) / np.array(data.grid.lengths)
+    rate = 0.0
+    for candidate, c in terms:
+        for field, side in candidate.sides:
+            for monomial, weight in side.monomials:
+                atom, power = monomial[0] if monomial else (None, 0)
+                if len(monomial) > 1 or power != 1 or not isinstance(atom, FieldDerivative):
+                    continue
+                # What damps is exact, however fast.
+                if not atom.inverses and (atom.order % 2 or atom.field != field):
+                    rate += abs(c * weight) * float(np.prod(k ** np.array(atom.index)))
+    return max(1.0, rate * data.dt / _TURN)
 
 
 def _some(data: Trajectories, budget: float) -> Trajectories:

@@ -79,7 +79,9 @@ def _as_good(task: Task, weights: np.ndarray, other: tuple[int, ...], own: tuple
     left = task.left(other, c)
     best = task.left(own, task.normal(weights).solve(own)[0])
     whole = task.whole
-    if np.sum(left) - uncertain(error, rows) >= ADEQUATE**2 * whole:
+    # In clean data what a set is uncertain by is what it leaves: that makes it no better.
+    unsure = 0.0 if task.clean else uncertain(error, rows)
+    if np.sum(left) - unsure >= ADEQUATE**2 * whole:
         return False
     # A single term is what any wave that keeps its shape obeys exactly: that others fit it less
     # closely, as far as noise lets one see, speaks for it only where they do not fit the data.

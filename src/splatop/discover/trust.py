@@ -13,9 +13,10 @@ from .evidence import NEGLIGIBLE, Choice
 from .gather import Gathered
 from .question import FieldGroup, Question
 from .refine import Refined
-from .rivals import ADEQUATE
 from .search import LARGEST
 
+# The share of the change that an equation may leave beside noise: what is more has a cause.
+_UNEXPLAINED = 0.005
 # A term that fewer of the replicates choose than this is in doubt.
 _SUPPORT = 0.75
 # Coefficients of the two halves of the data that are apart by more are no constants.
@@ -27,6 +28,8 @@ _APART_SHARE = 0.03
 _HIDDEN = 0.01
 # Such terms that are named.
 _NAMED = 3
+# Powers of a field, the constant among them, that fit about any function of it.
+_SERIES = 4
 
 
 @dataclass(frozen=True)
@@ -51,6 +54,7 @@ def judge(
     for group, choice in zip(question.groups, choices, strict=True):
         names, told = ", ".join(group.fields), _told(question, group)
         doubts += _about(names, choice, held.spectrum.relative_noise, known=bool(told))
+        doubts += _series(question, group, choice)
         notes += [
             f"{candidate} is among the known terms of {names} as well: what the equation says of "
             "it is off by the coefficient found here"
@@ -124,11 +128,11 @@ def _about(fields: str, choice: Choice, noise: float, *, known: bool) -> list[st
         # that hold each other.
         still = f"{fields} changes by no more than noise: which terms keep it as it is, if any do, "
         return [] if known else [still + "cannot be told from data that stay the same"]
-    if choice.left > ADEQUATE:
+    if choice.left > _UNEXPLAINED:
         found.append(
             f"the terms found leave {100 * choice.left:.2g} % of the change of {fields} "
-            "unexplained, more than noise can: a term is missing among the candidates, or the "
-            "unknown part is no sum of them"
+            "unexplained, more than noise can: a term is missing among the candidates (functions "
+            "of place are there only if --terms has them), or the unknown part is no sum of them"
         )
     if len(choice.candidates) - len(choice.names) >= LARGEST:
         found.append(
@@ -138,10 +142,17 @@ def _about(fields: str, choice: Choice, noise: float, *, known: bool) -> list[st
     for candidate, without, support, drift in zip(
         choice.candidates, choice.without, choice.support, choice.drift, strict=True
     ):
-        if without <= choice.left and candidate not in choice.candidates[: len(choice.names)]:
+        forced = candidate in choice.candidates[: len(choice.names)]
+        if without <= choice.left and not forced:
             found.append(
                 f"as little of the change is left without {candidate}: these data cannot tell it "
                 "from the other terms, or from noise"
+            )
+        elif noise < NOISY and without <= _UNEXPLAINED and not forced:
+            found.append(
+                f"{candidate} makes {100 * without:.2g} % of the change only, as little as the "
+                "error of a solver may: finite differences add derivatives of higher order, means "
+                "over cells products of slopes"
             )
         if support < _SUPPORT and not (exact and without > _HIDDEN):
             found.append(
@@ -154,6 +165,22 @@ def _about(fields: str, choice: Choice, noise: float, *, known: bool) -> list[st
                 "and the second half of the data: it is no constant, or not a term"
             )
     return found + _hidden(choice)
+
+
+def _series(question: Question, group: FieldGroup, choice: Choice) -> list[str]:
+    """A field of which all powers are needed: so many fit any smooth function of it."""
+    every, found = ({str(c) for c in some} for some in (group.candidates, choice.candidates))
+    doubts = []
+    for field in question.channels:
+        higher = [f"{field}^{power}" for power in range(2, question.setting.degree + 1)]
+        powers = ["1", field, *(one for one in higher if one in every)]
+        if len(powers) >= _SERIES and found.issuperset(powers):
+            doubts.append(
+                f"all powers of {field} among the candidates are needed ({', '.join(powers)}), as "
+                "they would be for the series of another function (exp, sqrt, a quotient): a "
+                "higher --degree, or --terms with such functions, would tell"
+            )
+    return doubts
 
 
 def _hidden(choice: Choice) -> list[str]:
