@@ -1,13 +1,14 @@
 """The state from sensors against closed forms: dense linear algebra, sines between walls."""
 
 import inspect
+from dataclasses import replace
 
 import equinox as eqx
 import jax.numpy as jnp
 import numpy as np
 import pytest
 
-from splatop import Observations, SplatopError, assimilate, place, reconstruct
+from splatop import Observations, SplatopError, assimilate, load, place, reconstruct
 from splatop.assimilate import starts
 from splatop.assimilate.minimise import Minimum
 from splatop.assimilate.observe import look, make_taps, time_weights
@@ -15,6 +16,7 @@ from splatop.assimilate.place import _greedy
 from splatop.assimilate.prior import _profile
 from splatop.assimilate.source import EquationSetting, as_dynamics
 from splatop.assimilate.unknowns import Prior
+from splatop.model import Model
 
 LENGTH, V, D, POINTS, DT = 2.0, 0.3, 0.01, 16, 0.25
 TRANSPORT = "dt(u) = -v*dx(u) + D*d2x(u)"
@@ -428,3 +430,19 @@ def test_an_equation_that_depends_on_time_is_taken_at_the_time_of_the_reports():
     assert window.mean[-1, 0] == pytest.approx(u(grid, window.times[-1]), abs=0.02)
     assert found.trusted
     assert set(found.coefficients) == {"v", "a"}
+
+
+def test_what_a_model_got_wrong_on_held_out_data_is_in_its_standard_deviations(linear):
+    _, _, exact = linear
+    model = load("burgers2d")
+    for held_out, error in ((True, 0.02), (False, 0.0)):
+        told = {"measured": {"held_out": held_out, "with_operator": 0.02}}
+        own = Model(model.spec, model.stepper, told)
+        assert as_dynamics(own, EquationSetting()).own_error == error
+    wrong = replace(exact, dynamics=replace(exact.dynamics, own_error=0.1))
+    size = 0.1 * np.sqrt(np.mean(exact.window.mean[-1] ** 2))
+    expected = np.sqrt(exact.window.std**2 + size**2)
+    # States are single precision, evaluated on the grid they are written on.
+    assert wrong.window.std == pytest.approx(expected, rel=1e-3)
+    std = [one.at([[0.3]], 0.2)[1] for one in (exact, wrong)]
+    assert std[1] == pytest.approx(np.sqrt(std[0] ** 2 + size**2), rel=1e-3)

@@ -14,8 +14,9 @@ from ..threads import one_blas_thread
 from .analyse import SPREADS, analyse
 from .begin import values_to_begin_at
 from .cycle import cycle
-from .dynamics import Dynamics, without_lift
+from .dynamics import Dynamics
 from .expected import choose_prior, with_steps
+from .lift import without_lift
 from .minimise import Progress
 from .model_error import error_scale
 from .observations import Observations, checked

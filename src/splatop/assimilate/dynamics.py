@@ -28,8 +28,7 @@ from ..tune.tuned import TIME_TOLERANCE
 from ..walls import check_conditions, wall_space
 from ..walls.galerkin import Galerkin
 from .bands import anchors_between, cheaper, inside_filter, told_apart
-from .observations import Observations
-from .observe import Evaluator, look
+from .observe import Evaluator
 from .on_shape import anchors_on_shape, shape_domain
 
 # Points of the grid for each anchor that samples are fitted from.
@@ -59,6 +58,8 @@ class Dynamics:
     numerics: Numerics | None
     benchmark: str | None
     title: str
+    # Of a state's size: what a trained model gets wrong in rollouts on data that were held out.
+    own_error: float = 0.0
 
     @property
     def scheme(self) -> Galerkin | None:
@@ -207,6 +208,7 @@ def dynamics_of_model(
         numerics=numerics,
         benchmark=spec.benchmark if spec.benchmark in BENCHMARKS else None,
         title=f"the model of {spec.benchmark}" if spec.benchmark else "the model",
+        own_error=_own_error(model),
     )
 
 
@@ -238,7 +240,14 @@ def _dynamics_on_shape(
         numerics=spec.numerics if alone else None,
         benchmark=None,
         title="the model",
+        own_error=_own_error(model),
     )
+
+
+def _own_error(model: Model) -> float:
+    measured = model.record.get("measured") or {}
+    found = float(measured.get("with_operator") or 0.0) if measured.get("held_out") else 0.0
+    return found if np.isfinite(found) else 0.0
 
 
 def dynamics_of_equation(
@@ -325,25 +334,3 @@ def dynamics_of_equation(
         needed = physics.working_points(written.points)  # type: ignore[attr-defined]
         made = replace(made, grid=replace(written, points=needed))
     return made
-
-
-def without_lift(observations: Observations, dynamics: Dynamics) -> Observations:
-    """Reports less what the values set at the edges account for."""
-    scheme = dynamics.scheme
-    if scheme is None:
-        return observations
-    values = observations.values.copy()
-    zero = jnp.zeros((len(dynamics.fields), *dynamics.space.shape))
-    along = dynamics.space.sampled(dynamics.grid.points, dynamics.grid.layout)
-    rows = dynamics.evaluator.rows(observations.places)
-    channel = np.array([dynamics.fields.index(name) for name in observations.fields])
-    times = observations.times if scheme.moving else np.zeros(len(values))
-    for time in np.unique(times):
-        lifted = scheme.lifted({**dynamics.coefficients, **dynamics.clock(float(time))})
-        if lifted is None:
-            return observations
-        here = np.flatnonzero(times == time)
-        state = jnp.asarray(scheme.leave(zero, along, lifted))
-        seen = np.asarray(look(state, tuple(jnp.asarray(r[here]) for r in rows)))
-        values[here] -= seen[channel[here], np.arange(len(here))]
-    return replace(observations, values=values)

@@ -17,7 +17,8 @@ from ..grid import Grid
 from ..spaces import Sampling
 from ..stepper import rollout
 from ..walls import random_state
-from .dynamics import Dynamics, without_lift
+from .dynamics import Dynamics
+from .lift import without_lift
 from .observations import Observations
 from .prior import Smoothness, draw, evidence, measure, smooth_prior
 from .spectra import prior_of_samples

@@ -182,7 +182,15 @@ class Analysis:
             later = random_increments(self.forward, steps, number)
             member = seen(self.forward, x + deviation, taps, later)
             total += (np.asarray(member, float) - mean) ** 2
-        return mean, np.sqrt(total / len(self.deviations))
+        size = self.dynamics.own_error * self._size
+        channel = [self.dynamics.fields.index(name) for name in observations.fields]
+        return mean, np.sqrt(total / len(self.deviations) + size[channel] ** 2)
+
+    @cached_property
+    def _size(self) -> np.ndarray:
+        """Of each field at the window's end, root mean square, `(C,)`."""
+        end = np.asarray(rolled(self.forward, jnp.asarray(self.minimum.x), self.steps)[-1], float)
+        return np.sqrt(np.mean(end.reshape(len(end), -1) ** 2, axis=1))
 
     def advance(self, observations: Any, **changes: Any) -> "Analysis":
         """The next window, from this one's end to the last of the new reports.
@@ -282,7 +290,9 @@ class Analysis:
                 later = random_increments(self.forward, steps, number)
                 member = on_grid(rolled(self.forward, x + deviation, steps, later)[chosen])
                 total += (member - mean) ** 2
-            std = smoothed_std(total / len(self.deviations), self)
+            own = (self.dynamics.own_error * self._size) ** 2
+            total = total / len(self.deviations) + own.reshape(-1, *[1] * (mean.ndim - 2))
+            std = smoothed_std(total, self)
         return Frames(
             times=self.begin + self.dt * np.arange(first, last + 1),
             mean=mean,

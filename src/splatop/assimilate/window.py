@@ -8,7 +8,8 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from .dynamics import Dynamics, without_lift
+from .dynamics import Dynamics
+from .lift import without_lift
 from .minimise import Data, Forward, Progress
 from .model_error import ErrorScale, make_increments
 from .observations import Observations
