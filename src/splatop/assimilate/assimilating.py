@@ -16,7 +16,6 @@ from .begin import values_to_begin_at
 from .cycle import cycle
 from .dynamics import Dynamics
 from .expected import choose_prior, with_steps
-from .lift import without_lift
 from .minimise import Progress
 from .model_error import error_scale
 from .observations import Observations, checked
@@ -26,6 +25,7 @@ from .resume import Journal
 from .source import EquationSetting, as_dynamics
 from .state import Analysis
 from .unknowns import COEFFICIENT_FACTOR
+from .unlifted import without_lift
 from .window import Options, Window
 
 # Records longer than this are analysed in windows of so many frames, one after the other.

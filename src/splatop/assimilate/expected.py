@@ -18,11 +18,11 @@ from ..spaces import Sampling
 from ..stepper import rollout
 from ..walls import random_state
 from .dynamics import Dynamics
-from .lift import without_lift
 from .observations import Observations
 from .prior import Smoothness, draw, evidence, measure, smooth_prior
 from .spectra import prior_of_samples
 from .unknowns import Prior
+from .unlifted import without_lift
 from .window import unknowns_of
 
 # Trajectories that a benchmark's prior is sampled from, and the frames of them: fine waves decay so

@@ -9,7 +9,6 @@ import jax.numpy as jnp
 import numpy as np
 
 from .dynamics import Dynamics
-from .lift import without_lift
 from .minimise import Data, Forward, Progress
 from .model_error import ErrorScale, make_increments
 from .observations import Observations
@@ -17,6 +16,7 @@ from .observe import ON_FRAME, Taps, make_taps
 from .resume import Journal, fingerprint
 from .starts import Beginning, beginnings
 from .unknowns import Prior, Unknowns, make_unknowns
+from .unlifted import without_lift
 
 # Windows longer than this have a shorter program of their own for the ones that lead to it.
 _SHORT = 16
