@@ -8,7 +8,7 @@ import pytest
 from splatop import discover
 from splatop.data import ArrayTrajectories
 from splatop.discover.candidates import Candidate, parse_terms
-from splatop.discover.discovering import _without_vague
+from splatop.discover.discovering import _surer, _without_vague
 from splatop.discover.evidence import Choice
 from splatop.discover.refine import Refined, seconds_for_noisy, slowness
 from splatop.discover.rivals import _as_good
@@ -126,3 +126,15 @@ def test_waves_that_turn_fast_take_longer_to_follow():
     assert slowness([(third, -1.0)], data, (50,)) == pytest.approx(75**3 * 1e-3 / 5)
     assert slowness([(second, 1.0)], data, (50,)) == 1.0
     assert seconds_for_noisy(data, 10.0) == pytest.approx(10 * seconds_for_noisy(data))
+
+
+def test_what_could_not_be_followed_in_time_gives_no_coefficients():
+    def refined(error, noise):
+        e = np.full(2, error)
+        return Refined(np.ones(2), e, e, 0.0, noise, "flow", True, 16, (), (), ())
+
+    weak, errors = np.ones(2), np.full(2, 1e-5)
+    assert _surer(refined(5e-5, 0.0), weak, errors)
+    assert not _surer(refined(1e-2, 0.0), weak, errors)
+    assert not _surer(refined(5e-5, 0.01), weak, errors)
+    assert _surer(refined(5e-6, 0.01), weak, errors)

@@ -84,8 +84,9 @@ def steps_for(
     substeps, coarse = 1, frame(1)
     while 2 * substeps <= most:
         fine = frame(2 * substeps)
-        change = np.linalg.norm((fine - flat[which]).reshape(len(which), -1), axis=1)
-        off = np.linalg.norm((fine - coarse).reshape(len(which), -1), axis=1)
+        with np.errstate(over="ignore", invalid="ignore"):  # too few of them end anywhere
+            change = np.linalg.norm((fine - flat[which]).reshape(len(which), -1), axis=1)
+            off = np.linalg.norm((fine - coarse).reshape(len(which), -1), axis=1)
         if np.isfinite(off).all():
             error = float(np.max(off / np.maximum(change, 1e-12 * np.linalg.norm(flat[which]))))
             # Fourth order: the error of n substeps is that of 2n times 16.
