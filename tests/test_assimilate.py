@@ -12,7 +12,7 @@ from splatop import Observations, SplatopError, assimilate, load, place, reconst
 from splatop.assimilate import starts
 from splatop.assimilate.minimise import Minimum
 from splatop.assimilate.observe import look, make_taps, time_weights
-from splatop.assimilate.place import _greedy
+from splatop.assimilate.place import _exchanged, _greedy
 from splatop.assimilate.prior import _profile
 from splatop.assimilate.source import EquationSetting, as_dynamics
 from splatop.assimilate.unknowns import Prior
@@ -275,6 +275,19 @@ def test_the_first_sensor_stands_where_it_tells_most():
     # A report of 2x with noise 1 leaves x a variance of 1/5, one of x a half.
     assert np.diag(left) == pytest.approx([0.2, 0.5])
     assert expected**2 == pytest.approx([5, 4 * 0.2 + 1, 4 * 0.2 + 0.5])
+
+
+def test_a_sensor_that_was_best_alone_is_exchanged_where_others_tell_more_together():
+    """One candidate sees the sum of two numbers, one each of them a little more sharply."""
+    reports = np.zeros((2, 1, 1, 3))
+    reports[:, 0, 0] = np.array([[1.0, 1.0], [1.3, 0.0], [0.0, 1.3]]).T
+    chosen, before, _ = _greedy(reports, np.eye(2), 2, lambda _: None)
+    assert 0 in chosen
+    chosen, expected, left = _exchanged(reports, np.eye(2), chosen, lambda _: None)
+    assert sorted(chosen) == [1, 2]
+    assert np.diag(left) == pytest.approx([1 / 2.69, 1 / 2.69])
+    assert expected[-1] == pytest.approx(np.sqrt(2 / 2.69))
+    assert expected[-1] < 0.95 * before[-1]
 
 
 def test_placed_sensors_beat_random_ones_on_what_they_were_placed_for():

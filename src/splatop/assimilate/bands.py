@@ -11,7 +11,7 @@ from ..numerics import Numerics
 from ..spaces import BoxSpace, ShapeSpace
 
 # Anchors between walls for each point that the state is written on, and limits.
-_ANCHORS, _LEAST, _MOST = 0.55, 8, 40
+_ANCHORS, _LEAST, _MOST = 0.625, 8, 40
 
 
 def told_apart(space: ShapeSpace) -> np.ndarray:

@@ -116,16 +116,23 @@ def place(
         one, end = _tangents(forward, jnp.asarray(x, jnp.float32), block, rows, frames)
         seen.append(np.asarray(one, float))
         ends.append(np.asarray(end, float))
-        progress(min(first + 50, unknowns.size), unknowns.size + sensors)
+        progress(min(first + 50, unknowns.size), unknowns.size + 2 * sensors)
     # (K, F + 1, C, n) and (K, C, *N)
     reports = np.concatenate(seen)[:, :, channels] / error
     targets = np.concatenate(ends)
     flat = targets.reshape(len(targets), -1)
-    chosen, expected, left = _greedy(
+    targets_each = flat / np.sqrt(flat.shape[1])
+    chosen, _, _ = _greedy(
         reports,
-        flat / np.sqrt(flat.shape[1]),
+        targets_each,
         sensors,
-        lambda done: progress(unknowns.size + done, unknowns.size + sensors),
+        lambda done: progress(unknowns.size + done, unknowns.size + 2 * sensors),
+    )
+    chosen, expected, left = _exchanged(
+        reports,
+        targets_each,
+        chosen,
+        lambda done: progress(unknowns.size + sensors + done, unknowns.size + 2 * sensors),
     )
     spread = np.sqrt(np.einsum("kp,kl,lp->p", flat, left, flat, optimize=True))
     return Placement(
@@ -142,30 +149,61 @@ def _greedy(
     reports: np.ndarray, targets: np.ndarray, sensors: int, progress: Callable[[int], None]
 ) -> tuple[list[int], np.ndarray, np.ndarray]:
     """Candidates in the order of what each adds; the expected spread after each; the covariance of
-    the unknowns that is left.
-
-    With A the reports of a candidate and P the covariance, its reports take
-    `tr[(I + A P Aᵀ)⁻¹ A P G P Aᵀ]` from the variance of the targets, `G` their Gram matrix.
-    """
-    k, times, channels, n = reports.shape
-    each = np.ascontiguousarray(reports.reshape(k, times * channels, n).transpose(2, 1, 0))
-    covariance, gram = np.eye(k), targets @ targets.T
+    the unknowns that is left."""
+    each = _each(reports)
+    covariance, gram = np.eye(len(reports)), targets @ targets.T
     chosen: list[int] = []
     expected = [float(np.sqrt(np.trace(gram)))]
     for number in range(sensors):
-        seen = each @ covariance  # (n, q, K)
-        inner = np.eye(each.shape[1]) + seen @ each.transpose(0, 2, 1)
-        gains = np.trace(
-            np.linalg.solve(inner, seen @ gram @ seen.transpose(0, 2, 1)), axis1=1, axis2=2
-        )
+        gains = _gains(each, covariance, gram)
         gains[chosen] = -np.inf
-        best = int(np.argmax(gains))
-        chosen.append(best)
-        covariance = covariance - seen[best].T @ np.linalg.solve(inner[best], seen[best])
-        covariance = (covariance + covariance.T) / 2
+        chosen.append(int(np.argmax(gains)))
+        covariance = _with(each[chosen[-1]], covariance)
         expected.append(float(np.sqrt(max(np.sum(covariance * gram), 0.0))))
         progress(number + 1)
     return chosen, np.array(expected), covariance
+
+
+def _exchanged(
+    reports: np.ndarray, targets: np.ndarray, chosen: list[int], progress: Callable[[int], None]
+) -> tuple[list[int], np.ndarray, np.ndarray]:
+    """As `_greedy`, from what it has chosen: each sensor once more, with all others known."""
+    each, gram = _each(reports), targets @ targets.T
+    kept = list(chosen)
+    precision = np.eye(len(reports)) + sum(each[i].T @ each[i] for i in kept)
+    for place in range(len(kept)):
+        one = each[kept[place]]
+        precision = precision - one.T @ one
+        gains = _gains(each, np.linalg.inv(precision), gram)
+        gains[kept[:place] + kept[place + 1 :]] = -np.inf
+        kept[place] = int(np.argmax(gains))
+        precision = precision + each[kept[place]].T @ each[kept[place]]
+        progress(place + 1)
+    # In the order of what each adds, among these.
+    order, expected, covariance = _greedy(reports[..., kept], targets, len(kept), lambda _: None)
+    return [kept[i] for i in order], expected, covariance
+
+
+def _each(reports: np.ndarray) -> np.ndarray:
+    """What each candidate reports of each unknown, `(n, q, K)`."""
+    k, times, channels, n = reports.shape
+    return np.ascontiguousarray(reports.reshape(k, times * channels, n).transpose(2, 1, 0))
+
+
+def _gains(each: np.ndarray, covariance: np.ndarray, gram: np.ndarray) -> np.ndarray:
+    """What the reports of each candidate take from the variance of the targets: with A the reports,
+    P the covariance and G the targets' Gram matrix, `tr[(I + A P Aᵀ)⁻¹ A P G P Aᵀ]`."""
+    seen = each @ covariance
+    inner = np.eye(each.shape[1]) + seen @ each.transpose(0, 2, 1)
+    lowered = np.linalg.solve(inner, seen @ gram @ seen.transpose(0, 2, 1))
+    return np.trace(lowered, axis1=1, axis2=2)
+
+
+def _with(one: np.ndarray, covariance: np.ndarray) -> np.ndarray:
+    """The covariance that is left when a candidate reports."""
+    seen = one @ covariance
+    left = covariance - seen.T @ np.linalg.solve(np.eye(len(one)) + seen @ one.T, seen)
+    return (left + left.T) / 2
 
 
 @eqx.filter_jit
