@@ -224,6 +224,9 @@ def test_pdebench_grouped(tmp_path):
         assert_holds(read, array, grid, ("a", "b"))
     with pytest.raises(SplatopError, match=r"names for its 2 channel\(s\)"):
         open_trajectories(tmp_path / "grouped.h5")
+    for name in ("-1", "nan", "a-b"):
+        with pytest.raises(SplatopError, match=f"names that an equation can hold.*got '{name}'"):
+            open_trajectories(tmp_path / "grouped.h5", fields=["a", name])
 
 
 def test_other_hdf5_with_everything_named(tmp_path):

@@ -166,6 +166,20 @@ def test_each_trajectory_with_coordinates_of_its_own(tmp_path, save):
     path = save(tmp_path / f"own_{name}", u=u, t=rows * t, x=stretched * x)
     with pytest.raises(SplatopError, match=r"x to be the same for all trajectories, got rows over"):
         open_trajectories(path)
+    with pytest.raises(SplatopError, match=r"read one, as with --only 0"):
+        open_trajectories(path)
+    with open_trajectories(path, only=[2]) as data:  # with its own coordinates
+        assert data.grid.lengths == pytest.approx((3.6,))
+        np.testing.assert_allclose(data.window(0, 1, 2)[:, 0], u[2, 1:3], atol=1e-6)
+    with pytest.raises(SplatopError, match="from 0 to 2, each once, got 3"):
+        open_trajectories(path, only=[3])
+    own = save(tmp_path / f"two_{name}", u=u, t=rows * t, x=stretched[[0, 1, 1]] * x, D=stretched)
+    with pytest.raises(SplatopError, match=r"the most that share theirs are --only 1,2;"):
+        open_trajectories(own, only=[0, 2])
+    with open_trajectories(own, only=[2, 1]) as data:
+        assert (data.trajectories, data.grid.lengths) == (2, pytest.approx((4.4,)))
+        np.testing.assert_allclose(data.window(0, 0, 1)[0, 0], u[2, 0], atol=1e-6)
+        assert data.coefficients["D"].tolist() == [0.9, 1.1]
     with open_trajectories(path, lengths=4.0) as data:  # what is given replaces what the file says
         assert (data.trajectories, data.grid.lengths) == (3, (4.0,))
     path = save(tmp_path / f"steps_{name}", u=u, **steps)

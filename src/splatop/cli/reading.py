@@ -52,6 +52,7 @@ _OPTIONS: dict[str, tuple[Any, Any]] = {
     "dt": option(NUMBER, "Time between frames."),
     "t0": option(NUMBER, "Time of the first frame, else what the file says."),
     "start": option(int | None, "The first frame to use; those before are left out."),
+    "only": option(TEXT, "Trajectories of the file to read, numbered from 0: 3 or 0,4,7."),
     "inputs": option(TEXT, "Fields that drive the others and are not predicted: f,w."),
     "periodic": option(
         bool, "Take the data as periodic without looking.", "--periodic", default=False
@@ -126,6 +127,7 @@ def arguments(reading: Reading) -> dict[str, Any]:
         **{name: _names(reading[name]) for name in ("fields", "inputs")},
         "lengths": numbers(reading["lengths"], "lengths"),
         "origin": numbers(reading["origin"], "an origin"),
+        "only": _whole(reading["only"]),
     }
     # By identity: a 0 is given, as in --t0 0, and False is not.
     return {k: value for k, value in asked.items() if value is not None and value is not False}
@@ -163,6 +165,15 @@ def numbers(text: str | None, what: str) -> list[float] | None:
         return [float(part) for part in text.split(",")]
     except ValueError:
         raise SplatopError(f"expected {what} such as 1 or 1,2, got '{text}'") from None
+
+
+def _whole(text: str | None) -> list[int] | None:
+    try:
+        return None if text is None else [int(part) for part in text.split(",")]
+    except ValueError:
+        raise SplatopError(
+            f"expected numbers of trajectories such as 3 or 0,4,7, got '{text}'"
+        ) from None
 
 
 def moments(text: str) -> list[float]:

@@ -207,6 +207,12 @@ def name_channels(fields: Sequence[str] | None, channels: int, source: str) -> t
             f"got {', '.join(fields or ()) or 'none'}: give the fields, in order (--fields "
             f"{','.join('uvwpqrst'[:channels])})"
         )
+    for name in fields:
+        if not name.isidentifier() or name.lower() in ("nan", "inf", "infinity"):
+            raise SplatopError(
+                f"{source}: expected names that an equation can hold, such as u or u_x, got "
+                f"'{name}' (--fields)"
+            )
     return tuple(fields)
 
 

@@ -50,18 +50,6 @@ class Coordinates:
         lengths = {len(values) for held in self.values.values() for values in held}
         return counts.pop() if len(counts) == 1 and not counts & lengths else None
 
-    def check_rows(self, letter: str, option: str, source: str) -> None:
-        """Refuse coordinates that differ between trajectories: a data set has one grid."""
-        if letter not in self.rows:
-            return
-        ends = self.rows[letter][:, -1] - self.rows[letter][:, 0]
-        raise SplatopError(
-            f"{source}: expected {letter} to be the same for all trajectories, got rows over "
-            f"{ends.min():g} to {ends.max():g} and different starts or steps: save those that "
-            f"share them as a file of their own, such as the first one with its own row of "
-            f"coordinates, or give what holds for all ({option})"
-        )
-
     def listed(self) -> str:
         found = [f"{letter} {len(v)}" for letter, held in self.values.items() for v in held]
         return ", ".join(found) or "none"

@@ -26,6 +26,7 @@ from .inputs import check_drop, with_inputs
 from .masks import read_mask
 from .mesh_series import SERIES, SINGLE, one_mesh, open_series
 from .names import Renamed, names_asked
+from .only import check_only, on_own_coordinates, only_these
 from .pdebench import FlatTrajectories, GroupedTrajectories, is_flat, is_grouped
 from .probes import BEGIN as PROBES
 from .rates import WithRates, rates_asked
@@ -61,6 +62,7 @@ def open_trajectories(
     inputs: Sequence[str] | None = None,
     resample: bool = False,
     start: int = 0,
+    only: Sequence[int] | None = None,
 ) -> Trajectories:
     """Open a file of trajectories; windows are read when they are asked for.
 
@@ -84,7 +86,8 @@ def open_trajectories(
     scattered points always need one, unless their file states it.
 
     `resample=True` interpolates axes with uneven coordinates to even points, and frames at uneven
-    times to even ones. `start` leaves out so many frames at the beginning of each trajectory.
+    times to even ones. `start` leaves out so many frames at the beginning of each trajectory. `only`
+    are the numbers of the trajectories to read, from 0.
     """
     path = Path(path)
     if shape is not None and mask is not None:
@@ -104,6 +107,8 @@ def open_trajectories(
     try:
         if trajectories.frames < 2:
             raise steady(path.name)
+        check_only(trajectories, only)
+        on_own_coordinates(trajectories, trajectories.rows, only)
         trajectories.times = told_times(
             trajectories.times, t0, dt=trajectories.dt, frames=trajectories.frames
         )
@@ -112,7 +117,7 @@ def open_trajectories(
         trajectories = real_fields(trajectories)
         if rates:
             trajectories = WithRates(trajectories, rates)
-        trajectories = from_frame(trajectories, start)
+        trajectories = only_these(from_frame(trajectories, start), only)
         trajectories = with_inputs(trajectories, inputs)
         check_drop(drop_end, inputs)
         inside = None if mask is None else read_mask(path, mask, trajectories)

@@ -77,12 +77,13 @@ def open_variables(
     for letter in data.dims:
         option = "--dt" if letter == "t" else "--lengths"
         if (dt if letter == "t" else asked.get("lengths")) is None:
-            along.check_rows(str(letter), option, variables.source)
             _check_lengths(variables, data, along, str(letter), option)
     open_ones = {k for k in data.dims if (dt if k == "t" else asked.get("lengths")) is None}
-    held = {str(k): data.coords[k].values for k in data.coords if k in open_ones}
+    held = {str(k): data.coords[k].values for k in data.coords if k in {*open_ones} - {*along.rows}}
     doubt_steps(variables.arrays, held, variables.source)
-    return LabelledTrajectories(data, fields=fields, dt=dt, **asked, source=variables.source)
+    opened = LabelledTrajectories(data, fields=fields, dt=dt, **asked, source=variables.source)
+    opened.rows = {letter: row for letter, row in along.rows.items() if letter in open_ones}
+    return opened
 
 
 def _check_lengths(
