@@ -26,6 +26,11 @@ def finite(value: float) -> float | None:
     return float(value) if math.isfinite(value) else None
 
 
+def in_percent(share: float) -> str:
+    """A share of 1 in per cent, in two digits: 0.0123 is 1.2 %, 1.75 is 180 %."""
+    return f"{float(f'{100 * share:.2g}'):.10g} %"
+
+
 def unknown_name(kind: str, name: str, valid: Iterable[str]) -> SplatopError:
     """The error for a name that is not in a table; names the nearest valid one."""
     valid = sorted(valid)

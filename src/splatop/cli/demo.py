@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from ..errors import in_percent
 from .app import app, console, say, show
 from .compiled import keeps_compiled
 
@@ -201,7 +202,7 @@ def _picture(models: dict[str, Model], tests: Any, metrics: dict[str, Metrics], 
     for name in ("splatop", "fno", "physics"):
         made = np.asarray(models[name].rollout(truth[0], steps))
         mean = metrics[name].rl2_mean
-        off = "diverged" if mean is None else f"{100 * mean:.2g} % off"
+        off = "diverged" if mean is None else f"{in_percent(mean)} off"
         title = f"{TITLES[name].partition(':')[0]}: {off}"
         shown[title] = np.concatenate([truth[:1, 0], made[:, 0]])
     figure = Figure(figsize=(12, 3.1), layout="constrained")

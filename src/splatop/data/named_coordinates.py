@@ -8,7 +8,6 @@ from typing import Any
 import h5py
 import numpy as np
 
-from ..errors import SplatopError
 from .axes import SPATIAL, uneven_gaps
 from .hdf5 import attributes_of
 from .stored import Stored

@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 
 import numpy as np
 
-from ..errors import SplatopError, unknown_name
+from ..errors import SplatopError, in_percent, unknown_name
 from .times import is_even
 from .trajectories import Trajectories
 
@@ -83,7 +83,7 @@ class WithRates(Trajectories):
             if off > _ROUGH:
                 warnings.warn(
                     f"{self.source}: {name}, the rate of {source} by differences between frames, "
-                    f"is uncertain by {100 * off:.2g} %: the frames are noisy, or too far apart",
+                    f"is uncertain by {in_percent(off)}: the frames are noisy, or too far apart",
                     stacklevel=5,
                 )
 

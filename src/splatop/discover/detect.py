@@ -14,6 +14,7 @@ from typing import Any
 import numpy as np
 
 from ..equation.expression import FieldDerivative
+from ..errors import in_percent
 from .candidates import Candidate, Expression
 from .question import FieldGroup
 from .task import Task
@@ -53,7 +54,7 @@ class LeftOut:
             return f"{self.candidate} in dt({fields}) cannot be told from noise at any size"
         return (
             f"{self.candidate} in dt({fields}) could have a coefficient from {self.low:.3g} to "
-            f"{self.high:.3g}, up to {100 * self.share:.2g} % of the change"
+            f"{self.high:.3g}, up to {in_percent(self.share)} of the change"
         )
 
     def as_dict(self) -> dict[str, Any]:

@@ -6,6 +6,7 @@ import numpy as np
 
 from ..equation.expansion import expand
 from ..equation.expression import Coefficient, Expression, Monomial
+from ..errors import in_percent
 from ..identify.diagnose import UNRESOLVED, unresolved_text
 from ..identify.inverse import NOISY
 from .candidates import plain_expression
@@ -130,7 +131,7 @@ def _about(fields: str, choice: Choice, noise: float, *, known: bool) -> list[st
         return [] if known else [still + "cannot be told from data that stay the same"]
     if choice.left > _UNEXPLAINED:
         found.append(
-            f"the terms found leave {100 * choice.left:.2g} % of the change of {fields} "
+            f"the terms found leave {in_percent(choice.left)} of the change of {fields} "
             "unexplained, more than noise can: a term is missing among the candidates (functions "
             "of place are there only if --terms has them), or the unknown part is no sum of them"
         )

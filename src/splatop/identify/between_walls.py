@@ -12,7 +12,7 @@ import numpy as np
 
 from ..data import Trajectories
 from ..equation import Equation
-from ..errors import SplatopError
+from ..errors import SplatopError, in_percent
 from ..walls import check_stated, check_told
 from .diagnose import UNRESOLVED, Remark, unresolved_text
 from .frame_pieces import cut
@@ -215,7 +215,7 @@ def _solve(
                 "more frames, or --method trajectory where the edges have conditions"
             )
     if noisy:
-        notes.append(f"the frames hold about {100 * held.relative_noise:.2g} % of noise")
+        notes.append(f"the frames hold about {in_percent(held.relative_noise)} of noise")
     return Identified(
         method="weak",
         estimates=values,

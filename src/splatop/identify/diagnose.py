@@ -5,6 +5,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from ..errors import in_percent
 from .inverse import NOISY, InverseProblem
 from .regression import PAPER_FRAMES
 from .uncertainty import LASTING, SLACK, Fit
@@ -74,7 +75,7 @@ def remarks_on_noise(problem: InverseProblem, method: str) -> list[Remark]:
     if method in ("paper", "flow") and noise > 10 * NOISY:
         return [
             Remark(
-                f"the frames hold about {100 * noise:.2g} % of noise, which biases the {method} "
+                f"the frames hold about {in_percent(noise)} of noise, which biases the {method} "
                 "method (noise in its input looks like damping): use the trajectory method",
                 doubt=True,
             )
@@ -82,7 +83,7 @@ def remarks_on_noise(problem: InverseProblem, method: str) -> list[Remark]:
     if method == "trajectory" and noise > _LOUD and problem.equation.degree > 1:
         return [
             Remark(
-                f"the frames hold about {100 * noise:.2g} % of noise: beyond {100 * _LOUD:.0f} % "
+                f"the frames hold about {in_percent(noise)} of noise: beyond {100 * _LOUD:.0f} % "
                 "intervals of equations with products can be several times too narrow; average "
                 "frames or points, or compare with other data",
                 doubt=True,
@@ -151,7 +152,7 @@ def _about_residual(problem: InverseProblem, fit: Fit) -> list[Remark]:
     if unexplained > _UNEXPLAINED:
         found.append(
             Remark(
-                f"the equation leaves {100 * unexplained:.2g} % of the change between frames "
+                f"the equation leaves {in_percent(unexplained)} of the change between frames "
                 "unexplained, more than noise can: check the time step "
                 f"(dt = {problem.dt:g}), the known values, whether a term is missing or wrong, and "
                 "whether the solver that made the data was fine enough",
