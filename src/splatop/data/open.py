@@ -86,8 +86,8 @@ def open_trajectories(
     scattered points always need one, unless their file states it.
 
     `resample=True` interpolates axes with uneven coordinates to even points, and frames at uneven
-    times to even ones. `start` leaves out so many frames at the beginning of each trajectory. `only`
-    are the numbers of the trajectories to read, from 0.
+    times to even ones. `start` leaves out so many frames at the beginning of each trajectory.
+    `only` are the numbers of the trajectories to read, from 0.
     """
     path = Path(path)
     if shape is not None and mask is not None:

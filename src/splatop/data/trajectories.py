@@ -53,7 +53,7 @@ class Trajectories(abc.ABC):
     mesh_shape: Any = None  # of values at the vertices of a mesh
     # Fields that a file holds for all times at once, by name: `(*N)` of a trajectory.
     static: Mapping[str, Constant] = {}
-    # Coordinates `(B, N)` that each trajectory of a file has of its own, by the letter of their axis.
+    # Coordinates `(B, N)` that each trajectory of a file has of its own, by the letter of an axis.
     rows: Mapping[str, np.ndarray] = {}
     _domain: Domain | None = None
 
