@@ -1,22 +1,31 @@
 """Frames between walls, or on a shape, in the harmonics of their domain, and how noisy they are."""
 
+import math
 from collections.abc import Mapping, Sequence
+from typing import Any
 
 import jax
 import jax.numpy as jnp
 import numpy as np
 
 from ..data import Trajectories
+from ..domain import Domain
 from ..equation import Equation
 from ..errors import SplatopError
 from ..points import Points
 from ..signal import Signal
+from ..spaces import Space
 from ..stepper import TIME
 from ..walls import Galerkin, choose_on_shape, choose_sizes, wall_space
 from .noise import VISIBLE, share_not_white
 
 _NO_INPUTS: Mapping[str, Signal] = {}
 _TAIL = 1e-6
+# A space for noisy frames: so many times the Gaussians that noise lets one see, up to such a share
+# of the points.
+_FINER, _WELL_TOLD = 1.5, 0.25
+# Numbers of a state up to which first states are estimated without being asked for.
+MOST_NUMBERS = 600
 # Harmonics that are not heard are left out anyway: none that are may be missing.
 _LEVEL = 0.995
 # The amplitude of a harmonic, in standard deviations of its noise, from which it counts. One that
@@ -104,7 +113,26 @@ def _scheme(
     else:
         sizes = choose_sizes(equation, at, few, domain=domain, grid=grid, tail=_TAIL, level=_LEVEL)
     anchors = tuple(size.anchors for size in sizes)
-    return Galerkin(equation, wall_space(equation, domain, anchors))
+    space = wall_space(equation, domain, anchors)
+    if any(size.noise for size in sizes):
+        space = _finer(equation, domain, grid, space, anchors)
+    return Galerkin(equation, space)
+
+
+def _finer(
+    equation: Equation, domain: Domain, grid: Any, space: Space, anchors: tuple[int, ...]
+) -> Space:
+    """A space with half as many Gaussians again along each axis, if it is not too large.
+
+    What a space lacks may be hidden by the noise of each frame. Over all frames, along which the
+    equation is followed, it adds up to more than noise.
+    """
+    most = [math.inf if space.scattered else _WELL_TOLD * n for n in (*grid.points, 1)]
+    more = tuple(max(a, int(min(_FINER * a, n))) for a, n in zip(anchors, most, strict=False))
+    finer = wall_space(equation, domain, more)
+    numbers, points = np.prod(finer.shape), np.prod(grid.points)
+    fits = numbers <= MOST_NUMBERS and (numbers <= _WELL_TOLD * points or not space.scattered)
+    return finer if fits else space
 
 
 def times_of(trajectories: Trajectories, begin: Sequence[int], length: int) -> np.ndarray:

@@ -132,7 +132,7 @@ class InSpace(Followed):
 
     def seen(self, coefficients: Coefficients, dt: float) -> Array:
         return times_seen(
-            jnp.asarray(self.scheme.tables(dt, coefficients)[0]), self.states.shape[1]
+            jnp.asarray(self.scheme.tables(dt, coefficients)[0]), jnp.arange(self.states.shape[1])
         )
 
     def frames_seen(self, coefficients: Coefficients, dt: float) -> np.ndarray:

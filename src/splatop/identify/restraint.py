@@ -21,8 +21,8 @@ _LEAST_DECAY = 2.0
 # Modes that are held more than this say nothing of themselves.
 _LEAST_SHARE = 0.05
 _UNTOLD = 1e-6
-# A mode that is held by this is held to nothing, and the square of it is still a number.
-_MOST = 1e150
+# A mode that is held by this is held to nothing; held by more, its rounding would be a misfit.
+_MOST = 1e6
 
 
 def without(reduced: Followed) -> np.ndarray:

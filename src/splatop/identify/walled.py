@@ -13,7 +13,7 @@ from ..walls import check_conditions
 from .diagnose import Remark, remarks_on
 from .flow import match
 from .identified import Identified
-from .in_harmonics import Harmonics
+from .in_harmonics import MOST_NUMBERS, Harmonics
 from .in_space import in_space
 from .inverse import InverseProblem
 from .methods import identified
@@ -23,9 +23,6 @@ from .restraint import first_restraint
 from .trajectory import fit as fit_trajectory
 from .trajectory import noise_weighted
 from .uncertainty import Fit
-
-# Numbers of a state up to which first states are estimated without being asked for.
-_MOST_NUMBERS = 600
 
 _METHODS: dict[str, Callable[..., Fit]] = {"flow": match, "trajectory": fit_trajectory}
 
@@ -81,9 +78,9 @@ def follow(
     reduced = in_space(held)
     if method == "auto":
         method = "trajectory" if problem.noisy else "flow"
-        if reduced.freedom > _MOST_NUMBERS and not problem.noisy and held.scheme.space.scattered:
+        if reduced.freedom > MOST_NUMBERS and not problem.noisy and held.scheme.space.scattered:
             return None  # on a shape, where a step is a product with a whole matrix
-        if problem.noisy and reduced.freedom > _MOST_NUMBERS:
+        if problem.noisy and reduced.freedom > MOST_NUMBERS:
             remarks.append(
                 Remark(
                     f"the trajectory method takes minutes for {reduced.freedom} numbers a state: "
