@@ -1,15 +1,24 @@
 """Coefficients behind frames between walls, followed in the space that obeys the conditions."""
 
+from dataclasses import replace
+
+import jax
 import numpy as np
 import pytest
 from scipy.fft import dctn, idctn
+from scipy.special import jn_zeros, jv
 
 from splatop.data import ArrayTrajectories
+from splatop.domain import Condition, Domain
 from splatop.equation import parse_equation
 from splatop.equation.boundary import domain_from_text
 from splatop.errors import SplatopError
 from splatop.grid import Grid
 from splatop.identify import add_noise, identify_trajectories
+from splatop.identify.in_harmonics import Harmonics
+from splatop.identify.in_space import in_space
+from splatop.points import random_points
+from splatop.shapes import Disk
 from splatop.spaces import BoxSpace
 
 D, POINTS, FRAMES, STEP = 0.02, 41, 21, 0.1
@@ -69,6 +78,47 @@ def test_a_known_method_can_be_asked_for():
         identify_trajectories(equation, None, data, method="paper")
     with pytest.raises(SplatopError, match="trajectory"):
         identify_trajectories(equation, None, data, method="trajektory")
+
+
+def test_a_harmonic_is_seen_as_often_as_its_decay_allows():
+    data, equation = heat_data(0.02), parse_equation(HEAT, dims=1)
+    times = STEP * np.arange(FRAMES)[None]
+    with jax.enable_x64(True):
+        space = in_space(Harmonics(equation, data, data.array, times, {"D": D}))
+        seen = np.sort(space.frames_seen({"D": D}, STEP)[0])[::-1]
+    k = np.arange(1, len(seen) + 1) * np.pi / 2
+    exact = np.sum(np.exp(-2 * D * k**2 * times.T), axis=0)
+    # The first harmonics are sines; the last ones are Gaussians at the walls, and seen once.
+    np.testing.assert_allclose(seen[:6], exact[:6], rtol=1e-5)
+    assert np.all((seen >= 1) & (seen <= FRAMES))
+
+
+@pytest.mark.slow
+def test_a_space_for_noisy_frames_holds_what_their_noise_hides():
+    """Followed over all frames the equation adds it up: a right one in a disk was called wrong."""
+    disk = Disk(0.5, 0.5, 0.4)
+    at = random_points(disk, 2000, 0, lengths=(1.0, 1.0), origin=(0.0, 0.0))
+    x, y = (at.places - 0.5).T
+    r, angle = np.hypot(x, y) / 0.4, np.arctan2(y, x)
+    modes = [(m, z) for m in range(4) for z in jn_zeros(m, 3)]
+    clean = np.stack(
+        [
+            np.exp(2.5 * x)
+            * sum(np.exp(-0.0025 * z**2 * k) * jv(m, z * r) * np.cos(m * angle) for m, z in modes)
+            for k in range(8)
+        ]
+    )
+    noisy = clean + 0.01 * clean.std() * np.random.default_rng(0).normal(size=clean.shape)
+    box = Domain.box((1.0, 1.0), periodic=(False, False))
+    cold = {("disk1", "u"): Condition("value", 0.0)}
+    domain = replace(box, shape=disk).with_conditions(cold)
+    data = ArrayTrajectories(noisy[None, :, None], at, dt=0.02, fields=("u",), domain=domain)
+    equation, times = parse_equation("dt(u) = D*lap(u)", dims=2), 0.02 * np.arange(8)[None]
+    with jax.enable_x64(True):
+        space = Harmonics(equation, data, data.array, times, {"D": 0.02}).scheme.space
+        fitted = np.squeeze(space.sample_matrix(at) @ (space.fit_matrix(at) @ clean.T))
+    off = np.linalg.norm(fitted.T - clean) / np.linalg.norm(clean)
+    assert off < 0.01 / np.sqrt(clean.size)  # less than noise leaves of all samples together
 
 
 @pytest.mark.parametrize("noise", [0.0, 0.02])

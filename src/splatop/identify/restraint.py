@@ -22,7 +22,7 @@ _LEAST_DECAY = 2.0
 _LEAST_SHARE = 0.05
 _UNTOLD = 1e-6
 # A mode that is held by this is held to nothing; held by more, its rounding would be a misfit.
-_MOST = 1e6
+_MOST = 1e4
 
 
 def without(reduced: Followed) -> np.ndarray:

@@ -163,8 +163,7 @@ class _Rows:
         later, basis, n = self.later, self.basis, len(self.basis)
         held = np.asarray(reduced.held(reduced.confined(jnp.asarray(basis)))).reshape(n, -1)
         gram = self.gram + held @ held.T
-        # In the size of each mode: one that is held to nothing would hold all others.
-        ridge = 1e-12 * gram * np.eye(n)
+        ridge = 1e-12 * np.trace(gram, axis1=1, axis2=2)[:, None, None] / n * np.eye(n)
         factors = [scipy.linalg.cho_factor(one) for one in gram + ridge]
 
         def eliminate(target: np.ndarray) -> tuple[np.ndarray, np.ndarray]:

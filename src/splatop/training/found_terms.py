@@ -243,7 +243,8 @@ def _said(
         )
         trust = "" if formula.trusted else " (not trusted: see `splatop discover`)"
         if not terms:
-            return f"no term is missing{trust}{known}{left}"
+            said = "no term is missing" if formula.trusted else "no term was found"
+            return f"{said}{trust}{known}{left}"
         signed = terms.removeprefix("+").replace(" +", " + ").replace(" -", " - ")
         return f"the missing term is {signed}{trust}: {makes}"
     if best.what == "learned" and learned is not None:
