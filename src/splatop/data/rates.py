@@ -83,7 +83,7 @@ class WithRates(Trajectories):
             if off > _ROUGH:
                 warnings.warn(
                     f"{self.source}: {name}, the rate of {source} by differences between frames, "
-                    f"is uncertain by {in_percent(off)}: the frames are noisy, or too far apart",
+                    f"is uncertain by {in_percent(float(off))}: the frames are noisy, or too far apart",
                     stacklevel=5,
                 )
 
