@@ -79,11 +79,11 @@ class WithRates(Trajectories):
         sixth, fourth = self._rates(held, _SIXTH), self._rates(held, _FOURTH)
         for n, (name, source) in enumerate(rates.items()):
             size = np.linalg.norm(sixth[:, n])
-            off = np.linalg.norm(sixth[:, n] - fourth[:, n]) / size if size > 0 else 0.0
+            off = float(np.linalg.norm(sixth[:, n] - fourth[:, n]) / size) if size > 0 else 0.0
             if off > _ROUGH:
                 warnings.warn(
                     f"{self.source}: {name}, the rate of {source} by differences between frames, "
-                    f"is uncertain by {in_percent(float(off))}: the frames are noisy, or too far apart",
+                    f"is uncertain by {in_percent(off)}: the frames are noisy, or too far apart",
                     stacklevel=5,
                 )
 
