@@ -166,9 +166,11 @@ def _discovered(
         slow = slowness(terms, trajectories, held.spectrum.band)
         needed = seconds_for_noisy(trajectories, slow)
     too_long = 0 < budget < needed
-    refined, choices = _refined(
-        question, choices, trajectories, 0.0 if too_long else budget / slow, window
-    )
+    # Where a term is missing others stand for it, and to follow them takes long and tells nothing;
+    # what a grid leaves out is no such term.
+    missing = max(choice.left for choice in choices) > ADEQUATE and not held.spectrum.unresolved
+    budget = 0.0 if too_long or missing else budget / slow
+    refined, choices = _refined(question, choices, trajectories, budget, window)
     verdict = judge(question, held, choices, refined, needed if too_long else None)
     found = _result(question, held, choices, refined, verdict)
     return found, _text(question, _named(question, choices), _values(question))
@@ -197,9 +199,7 @@ def _refined(
 ) -> tuple[Refined | None, list[Choice]]:
     """The refined coefficients, without terms that they cannot tell from zero."""
     found: Refined | None = None
-    # Where a term is missing others stand for it: which of them are vague tells nothing.
-    prunings = _PRUNINGS if all(choice.left <= ADEQUATE for choice in choices) else 0
-    for left in reversed(range(prunings + 1)):
+    for left in reversed(range(_PRUNINGS + 1)):
         terms = _named(question, choices)
         if not terms or budget <= 0:
             return None, choices
