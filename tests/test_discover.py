@@ -308,6 +308,7 @@ def test_data_that_stay_the_same_tell_of_no_equation():
     found = found_in(add_noise(frames, 0.01, 0))
     assert not found.trusted
     assert "changes by no more than noise" in found.warnings[0]
+    assert "a grid too coarse" in found.warnings[0]
 
 
 def test_coefficients_are_those_that_their_own_errors_call_for():

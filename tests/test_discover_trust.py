@@ -20,6 +20,8 @@ X = 2 * np.pi * np.arange(64) / 64
 T = DT * np.arange(61)[:, None]
 MODES = [(k, *np.random.default_rng((7, k)).uniform(0.3, 1.0, 2)) for k in range(1, 6)]
 
+POWERS = ("", "u*", "u^2*")
+
 
 def noisy(u, level):
     return u + level * u.std() * np.random.default_rng(0).normal(size=u.shape)
@@ -137,3 +139,12 @@ def test_what_could_not_be_followed_in_time_gives_no_coefficients():
     assert not _surer(refined(1e-2, 0.0), weak, errors)
     assert not _surer(refined(5e-5, 0.01), weak, errors)
     assert _surer(refined(5e-6, 0.01), weak, errors)
+
+
+def test_a_large_mean_makes_terms_look_alike():
+    """Temperatures around 300 K: u u_x is 300 u_x to a hundredth."""
+    u = sum(a * np.exp(-0.05 * k**2 * T) * np.cos(k * (X - T) + 9 * p) for k, a, p in MODES)
+    both = ", ".join(f"{power}{slope}" for slope in ("dx(u)", "d2x(u)") for power in POWERS)
+    warm = found_in(noisy(u, 0.01) + 300.0, terms=both)
+    assert not warm.trusted
+    assert any("u varies by little about a large mean" in text for text in warm.warnings)

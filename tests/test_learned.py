@@ -413,3 +413,24 @@ def test_the_report_shows_what_was_learned():
     page, _ = reported(few, ("u", "v"), samples[:, :2])
     assert page.count("<img") == 2
     assert "pale where there were no data" in page
+
+
+def test_short_rollouts_mend_the_weights_of_a_reaction():
+    """u_t = -u/2 at each point, with weights a tenth too small; too few frames mend nothing."""
+    t = 0.1 * np.arange(9)[:, None]
+    x = np.arange(16) / 16
+    starts = (np.cos(2 * np.pi * x) + 0.3, np.sin(2 * np.pi * x) - 0.5)
+    array = np.stack([np.exp(-t / 2) * u for u in starts])[:, :, None].astype(np.float32)
+    data = ArrayTrajectories(array, Grid((16,), (1.0,)), dt=0.1, fields=("u",))
+    partial = parse_partial_equation("dt(u) = ?(u)", dims=1)
+    found = learn(data, partial, known=None, coefficients={}, steps=1)
+    spoiled = found.term.with_weights(0.9 * found.term.weights)
+    physics = physics_of(Equation((spoiled,), ("u",)), {}, data)
+    mended = followed(physics, found.gram, {}, data)
+    assert mended is not None
+    (term,) = mended.equation.terms
+    u = np.linspace(-1.0, 1.0, 9, dtype=np.float32)
+    made = np.asarray(term.values(jnp.asarray(u)[None]))[0]
+    assert np.abs(made + u / 2).max() < 0.02  # before 0.05, a tenth of the largest
+    few = ArrayTrajectories(array[:, :4], data.grid, dt=0.1, fields=("u",))
+    assert followed(physics, found.gram, {}, few) is None

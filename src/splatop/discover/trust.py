@@ -12,6 +12,7 @@ from ..identify.inverse import NOISY
 from .candidates import plain_expression
 from .evidence import NEGLIGIBLE, Choice
 from .gather import Gathered
+from .modes import RingModes
 from .question import FieldGroup, Question
 from .refine import Refined
 from .search import LARGEST
@@ -29,6 +30,8 @@ _APART_SHARE = 0.03
 _HIDDEN = 0.01
 # Such terms that are named.
 _NAMED = 3
+# Deviations of a field by which its mean is large beside them.
+_LARGE = 10.0
 # Powers of a field, the constant among them, that fit about any function of it.
 _SERIES = 4
 
@@ -71,7 +74,7 @@ def judge(
     if alternatives:
         doubts.append(
             f"{len(alternatives)} other set(s) of terms fit the data about as well (listed as not "
-            "excluded): pass more varied data, or name a symmetry"
+            f"excluded): pass more varied data, or name a symmetry{_on_a_mean(question, held)}"
         )
     if held.spectrum.unresolved and max(choice.left for choice in choices) > UNRESOLVED:
         doubts.append(unresolved_text(held.spectrum.unresolved))
@@ -89,6 +92,21 @@ def judge(
         doubts += _disagreement(choices, refined)
     warnings = tuple(dict.fromkeys([*doubts, *notes]))
     return Trust(not doubts, warnings, alternatives, bool(use))
+
+
+def _on_a_mean(question: Question, held: Gathered) -> str:
+    """What makes terms look alike where fields vary by little about their mean."""
+    if not isinstance(held.modes, RingModes):
+        return ""
+    axes = (0, 1, *range(3, held.states.ndim))
+    large = np.abs(held.states.mean(axis=axes)) > _LARGE * held.states.std(axis=axes)
+    names = ", ".join(name for name, so in zip(question.channels, large, strict=True) if so)
+    if not names:
+        return ""
+    return (
+        f"; {names} varies by little about a large mean, which makes terms with it look like those "
+        "without: take the mean off"
+    )
 
 
 Products = set[tuple[str, Monomial]]
@@ -127,8 +145,12 @@ def _about(fields: str, choice: Choice, noise: float, *, known: bool) -> list[st
             ]
         # What known terms explain all of is known. What does not change tells nothing of terms
         # that hold each other.
-        still = f"{fields} changes by no more than noise: which terms keep it as it is, if any do, "
-        return [] if known else [still + "cannot be told from data that stay the same"]
+        still = (
+            f"{fields} changes by no more than noise ({100 * noise:.2g} % of the field by its "
+            "smallest scales, which on a grid too coarse for it are its own): which terms keep it "
+            "as it is, if any do, cannot be told from data that stay the same"
+        )
+        return [] if known else [still]
     if choice.left > _UNEXPLAINED:
         found.append(
             f"the terms found leave {in_percent(choice.left)} of the change of {fields} "
