@@ -72,6 +72,7 @@ def check_enough(rows: float, candidates: int) -> None:
     if rows < 2 * candidates:
         raise SplatopError(
             f"expected more data for {candidates} candidate terms: the frames hold about "
-            f"{rows:.0f} independent numbers; pass more frames, or fewer candidates with --terms, "
-            "--symmetry, --degree or --order"
+            f"{rows:.0f} independent numbers (a few waves hold no more, however many the points); "
+            "pass more or more varied frames, or fewer candidates with --terms, --symmetry, "
+            "--degree or --order"
         )
