@@ -1,10 +1,13 @@
 """Answers that agree with all reports and may be wrong all the same are not trusted."""
 
+import json
+
 import numpy as np
 import pytest
 
 from splatop import Observations, assimilate
 from splatop.assimilate import posterior
+from test_sensor_tables import command
 
 EQUATION, V, D = "dt(u) = -v*dx(u) + D*d2x(u)", 12.3, 2e-3
 BOX = {"lengths": 1.0, "points": 16}
@@ -77,3 +80,16 @@ def test_a_rollout_that_leaves_the_finite_numbers_has_no_standard_deviations(mon
     assert "leaves the finite numbers" in found.all_warnings()[0]
     assert found.window.std is None
     assert not found.trusted
+
+
+def test_without_standard_deviations_an_estimate_has_no_interval(tmp_path, capsys):
+    held = reports(0.1 * np.arange(5), v=0.4).to_pandas()
+    held.to_csv(tmp_path / "obs.csv", index=False)
+    given = ["--equation", EQUATION, "--coefficients", f"D={D}", "--unknown", "v=0.3"]
+    given += ["--lengths", "1", "--points", "16", "--dt", "0.1", "--spread", "none"]
+    assert command("assimilate", tmp_path / "obs.csv", *given, "--json") == 0
+    told = json.loads(capsys.readouterr().out)["estimates"]["v"]
+    assert told["value"] == pytest.approx(0.4, abs=0.01)
+    assert (told["std"], told["low"], told["high"]) == (None, None, None)
+    assert command("assimilate", tmp_path / "obs.csv", *given) == 0
+    assert "not known" in capsys.readouterr().out

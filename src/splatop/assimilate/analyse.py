@@ -120,7 +120,7 @@ def _made(
         variances=variances,
         warnings=warnings,
         errors=window.errors,
-        options={"spread": options.spread, "samples": options.samples, "seed": options.seed},
+        options={n: getattr(options, n) for n in ("spread", "samples", "seed", "reading")},
     )
     if window.held_out is not None:
         made = replace(made, held_out=_score(made, window.held_out))

@@ -101,11 +101,11 @@ def assimilate(
     starts = dict(unknown) if isinstance(unknown, Mapping) else {}
     names = tuple(unknown)
 
+    reading = {"columns": columns, "time_unit": time_unit, "places": places}
+
     @cache
     def read(fields: tuple[str, ...]) -> Observations:
-        return Observations.read(
-            observations, fields=fields, columns=columns, time_unit=time_unit, places=places
-        )
+        return Observations.read(observations, fields=fields, **reading)
 
     given = {**(coefficients or {}), **starts}
     place = {"lengths": lengths, "points": points, "origin": origin}
@@ -150,6 +150,7 @@ def assimilate(
         report=report,
         sampled=sampled,
         journal=Journal(keep),
+        reading=reading,
     )
     whole = Window(
         dynamics=dynamics,

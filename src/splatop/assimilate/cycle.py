@@ -58,9 +58,17 @@ def cycle(
 
 
 def next_window(analysis: Analysis, observations: Any, **changes: Any) -> Analysis:
-    """See `Analysis.advance`; `changes` are of `Options`."""
-    dynamics = analysis.dynamics
-    held = Observations.read(observations, fields=dynamics.fields)
+    """See `Analysis.advance`; `changes` are of `Options`, or of how the table is read."""
+    dynamics, before = analysis.dynamics, Options(**analysis.options)
+    given = {
+        name: changes.pop(name) for name in ("columns", "time_unit", "places") & changes.keys()
+    }
+    reading = {**before.reading, **given}
+    if isinstance(observations, Observations):
+        reading = {}
+    held = Observations.read(
+        observations, fields=dynamics.fields, since=analysis.observations.since, **reading
+    )
     held, warnings = checked(held, dynamics.fields, dynamics.domain)
     late = held.times > analysis.end + ON_FRAME * dynamics.dt
     if not late.all():
@@ -69,7 +77,7 @@ def next_window(analysis: Analysis, observations: Any, **changes: Any) -> Analys
             f"{int((~late).sum())} before, the first at {held.times.min():g}: they were used, or "
             "came too late"
         )
-    options = replace(Options(**analysis.options), **changes)
+    options = replace(before, **{**changes, "reading": {**before.reading, **given}})
     return _next(analysis, held, options, None, tuple(warnings))
 
 

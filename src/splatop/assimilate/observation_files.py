@@ -2,6 +2,7 @@
 
 import re
 from collections.abc import Iterable, Mapping
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -48,13 +49,15 @@ def read_observations(
     columns: Mapping[str, str] | None = None,
     time_unit: str = "s",
     places: Any = None,
+    since: str | None = None,
 ) -> Observations:
     """From a file, a folder of files of one sensor each, a pandas table, or an xarray data set or
     array.
 
     `columns` says what a column is called in the table, `{"x": "lon", "u": "temperature"}`;
-    moments (not numbers) are counted from the first on in `time_unit`. `places` are those of the
-    stations, where the table has only their names: another table, or `{"A": (0.1, 0.2)}`.
+    moments (not numbers) are counted from `since`, or the first, on in `time_unit`. `places` are
+    those of the stations, where the table has only their names: another table, or
+    `{"A": (0.1, 0.2)}`.
 
     Columns `wx`, `wy`, `wz` are the sides of the box that a report is the mean over, `x2`, `y2`,
     `z2` the end of a line that begins at the place. In tables with a column for each field, and in
@@ -98,17 +101,17 @@ def read_observations(
         raise SplatopError(f"expected columns x, then y, then z in {name}, got {', '.join(axes)}")
     if len(table) == 0:
         raise SplatopError(f"expected reports in {name}, got a table without rows")
+    times, since = _times(table[found["t"]], name, UNITS[time_unit], since)
     shared = {
-        "times": _times(table[found["t"]], name, UNITS[time_unit]),
+        "times": times,
         "places": np.stack([_numbers(table[found[axis]], name) for axis in axes], axis=1),
         "sensors": table[found["sensor"]].to_numpy().astype(str) if "sensor" in found else None,
     }
     shared["spans"] = _spans(table, found, axes, shared["places"], name)
     if "wx" not in found and shared["spans"] is not None and "x2" in found:
         shared["places"] = shared["places"] + 0.5 * shared["spans"][:, 0]
-    if "value" in found:
-        return _long(table, found, shared, wanted, name)
-    return _wide(table, found, shared, wanted, name)
+    read = _long if "value" in found else _wide
+    return replace(read(table, found, shared, wanted, name), since=since)
 
 
 def read_places(source: Any) -> np.ndarray:
@@ -252,18 +255,23 @@ def _numbers(column: Any, name: str) -> np.ndarray:
         ) from None
 
 
-def _times(column: Any, name: str, unit: float) -> np.ndarray:
-    """Numbers as they are; moments in units of so many seconds after the first."""
+def _times(column: Any, name: str, unit: float, since: str | None) -> tuple[np.ndarray, str | None]:
+    """Numbers as they are; moments in units of so many seconds after one, and which that is."""
+    import pandas as pd
 
     kind = np.dtype(column.dtype).kind if isinstance(column.dtype, np.dtype) else "O"
     if kind in "fiu":
-        return _numbers(column, name)
+        return _numbers(column, name), None
     if kind not in "mM" and not hasattr(column.dtype, "tz"):
         try:
-            return _numbers(column, name)
+            return _numbers(column, name), None
         except SplatopError:
             column = moments(column, column.name, name)
-    return (column - column.min()).dt.total_seconds().to_numpy(dtype=float) / unit
+    if kind == "m":  # already counted from somewhere
+        return column.dt.total_seconds().to_numpy(dtype=float) / unit, None
+    column = pd.to_datetime(column, utc=True)
+    first = column.min() if since is None else pd.Timestamp(since)
+    return (column - first).dt.total_seconds().to_numpy(dtype=float) / unit, first.isoformat()
 
 
 def _spans(

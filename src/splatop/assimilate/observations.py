@@ -27,6 +27,7 @@ class Observations:
     for all, where it is not known and shall be estimated. `sensors` names who reported: by default
     each place is a sensor. `spans` `(n, k, d)` are the vectors, from side to side, of the area
     around the place that a report is the mean of: none for a point, one for a line, two for pixels.
+    `since` is the moment from which times count, where a table had dates.
     """
 
     # Anything that NumPy takes; held as arrays.
@@ -37,6 +38,7 @@ class Observations:
     sigma: Any = None
     sensors: Any = None
     spans: Any = None
+    since: str | None = None
 
     def __post_init__(self):
         values = np.asarray(self.values, float)
@@ -96,7 +98,10 @@ class Observations:
     def take(self, chosen: np.ndarray) -> "Observations":
         """Those that a mask or an array of indices chooses."""
         values = {f.name: getattr(self, f.name) for f in fields(self)}
-        return Observations(**{k: None if v is None else v[chosen] for k, v in values.items()})
+        whole = (None, self.since)
+        return Observations(
+            **{k: v if any(v is one for one in whole) else v[chosen] for k, v in values.items()}
+        )
 
     def sigma_or(self, estimate: dict[str, float]) -> np.ndarray:
         """The noise of each report, where it is not known the estimate for its field."""
@@ -121,7 +126,8 @@ class Observations:
                 raise SplatopError("expected footprints in all parts of the table, or in none")
             return np.concatenate(columns)
 
-        return cls(**{f.name: column(f.name) for f in fields(cls)})
+        columns = {f.name: column(f.name) for f in fields(cls) if f.name != "since"}
+        return cls(**columns, since=parts[0].since)
 
     def split_off(self, share: float, seed: int = 0) -> tuple["Observations", "Observations"]:
         """What is used, and what is held out: all reports of a share of the sensors, or where
@@ -159,14 +165,21 @@ class Observations:
         columns: Mapping[str, str] | None = None,
         time_unit: str = "s",
         places: Any = None,
+        since: str | None = None,
     ) -> "Observations":
         """From a CSV, Parquet or NetCDF file, a folder of such, a pandas table, or an xarray data
-        set; `columns` says what they are called there, `time_unit` what moments are counted in,
-        `places` where stations are that the table only names."""
+        set; `columns` says what they are called there, `time_unit` what moments are counted in
+        and `since` from when (else the first), `places` where stations are that the table only
+        names."""
         from .observation_files import read_observations
 
         return read_observations(
-            source, fields=fields, columns=columns, time_unit=time_unit, places=places
+            source,
+            fields=fields,
+            columns=columns,
+            time_unit=time_unit,
+            places=places,
+            since=since,
         )
 
 

@@ -120,7 +120,7 @@ class Analysis:
             unknowns.names, np.asarray(unknowns.spread), self.variances, strict=True
         ):
             value = self.coefficients[name]
-            relative = float(spread * np.sqrt(max(variance, 0.0)))
+            relative = float(spread * np.sqrt(np.maximum(variance, 0.0)))
             low, high = sorted((value * np.exp(-1.96 * relative), value * np.exp(1.96 * relative)))
             found[name] = Estimate(value, abs(value) * relative, float(low), float(high))
         return found
@@ -196,6 +196,8 @@ class Analysis:
         """The next window, from this one's end to the last of the new reports.
 
         What is known at the end of this window, with its uncertainty, is what is expected there.
+        Tables are read as the first one was (`columns`, `time_unit`, `places`, unless given anew),
+        dates counted from the same moment.
         """
         from .cycle import next_window
 
@@ -236,8 +238,10 @@ class Analysis:
             ],
             "explained": self.check.explained,
             "noise": dict(self.noise),
-            "coefficients": self.coefficients,
-            "estimates": {n: vars(e) for n, e in self.estimates.items()},
+            "coefficients": {name: finite(v) for name, v in self.coefficients.items()},
+            "estimates": {
+                n: {key: finite(v) for key, v in vars(e).items()} for n, e in self.estimates.items()
+            },
             "held_out": None if self.held_out is None else vars(self.held_out),
             "prior": self.prior.source,
             "model_error": None if self.errors is None else self.errors.scale,
@@ -305,6 +309,7 @@ class Analysis:
                 "made_by": "splatop assimilate",
                 "trusted": int(self.trusted),  # NetCDF has no truth values
                 "warnings": "; ".join([*self.warnings, *self.check.warnings]),
+                **({"times_since": since} if (since := self.observations.since) else {}),
             },
         )
 

@@ -2,6 +2,7 @@
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
+from typing import Any
 
 import equinox as eqx
 import jax
@@ -36,6 +37,7 @@ class Options:
     report: Callable[[Progress], None] = lambda _: None
     sampled: Callable[[int, int], None] = lambda *_: None
     journal: Journal = field(default_factory=Journal)
+    reading: Mapping[str, Any] = field(default_factory=dict)  # how tables of reports are read
 
 
 @dataclass(frozen=True, eq=False)

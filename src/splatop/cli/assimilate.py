@@ -246,7 +246,8 @@ def _show(content: dict[str, Any]) -> None:
     if content["estimates"]:
         shown = numbers_table("coefficient", "value", "std", "low", "high")
         for name, one in content["estimates"].items():
-            shown.add_row(name, *(f"{one[key]:.6g}" for key in ("value", "std", "low", "high")))
+            told = (one[key] for key in ("value", "std", "low", "high"))
+            shown.add_row(name, *("not known" if v is None else f"{v:.6g}" for v in told))
         show(shown)
     _held_out(content["held_out"])
     for text in content["warnings"]:
