@@ -124,7 +124,7 @@ def test_waves_that_turn_fast_take_longer_to_follow():
     third, second = (
         Candidate.of("u", parse_terms(t, dims=1, fields=("u",))[0]) for t in ("d3x(u)", "d2x(u)")
     )
-    assert slowness([(third, -1.0)], data, (50,)) == pytest.approx(75**3 * 1e-3 / 5)
+    assert slowness([(third, -1.0)], data, (50,)) == pytest.approx((75**3 * 1e-3 / 5) ** 2)
     assert slowness([(second, 1.0)], data, (50,)) == 1.0
     assert seconds_for_noisy(data, 10.0) == pytest.approx(10 * seconds_for_noisy(data))
 

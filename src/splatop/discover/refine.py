@@ -115,7 +115,8 @@ def slowness(
     terms: Iterable[tuple[Candidate, float]], data: Trajectories, band: tuple[int, ...]
 ) -> float:
     """How many times longer than on paper it takes to follow these terms with coefficients in
-    noise: waves of a band wider than that of the data turn by so much from frame to frame."""
+    noise: waves of a band wider than that of the data turn by so much from frame to frame, which
+    takes as many more steps, and steps of as many more waves."""
     if not data.domain.all_periodic:
         return 1.0
     k = 2 * np.pi * _WIDER * np.array(band) / np.array(data.grid.lengths)
@@ -129,7 +130,7 @@ def slowness(
                 # What damps is exact, however fast.
                 if not atom.inverses and (atom.order % 2 or atom.field != field):
                     rate += abs(c * weight) * float(np.prod(k ** np.array(atom.index)))
-    return max(1.0, rate * data.dt / _TURN)
+    return max(1.0, rate * data.dt / _TURN) ** 2
 
 
 def _some(data: Trajectories, budget: float) -> Trajectories:
