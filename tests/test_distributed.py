@@ -39,11 +39,12 @@ def assert_same_curve(one: Path, other: Path) -> None:
     left, right = curves(one), curves(other)
     assert left.keys() == right.keys()
     for stage in left:
-        # A mean over 4 x 2 x 256 float32 numbers, summed in another order: a few 1e-7 in the first
-        # loss. A gradient through solved amplitudes has more rounding, and Adam divides small ones
-        # by their own size, so differences grow with steps.
-        np.testing.assert_allclose(left[stage][0, 0], right[stage][0, 0], rtol=5e-6)
-        np.testing.assert_allclose(left[stage], right[stage], rtol=1e-3)
+        # A mean over 4 x 2 x 256 float32 numbers, summed in another order: a few 1e-7 of a loss.
+        # Weights that no loss depends on have gradients of rounding alone, which Adam divides by
+        # their own size: gradients differ by what these do to each other.
+        np.testing.assert_allclose(left[stage][:, 0], right[stage][:, 0], rtol=1e-5)
+        np.testing.assert_allclose(left[stage][:2, 1], right[stage][:2, 1], rtol=1e-5)
+        np.testing.assert_allclose(left[stage][:, 1], right[stage][:, 1], rtol=5e-3)
 
 
 @pytest.fixture(scope="module")
