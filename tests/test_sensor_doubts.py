@@ -7,6 +7,7 @@ import pytest
 
 from splatop import Observations, assimilate
 from splatop.assimilate import posterior
+from splatop.assimilate.check import check
 from test_sensor_tables import command
 
 EQUATION, V, D = "dt(u) = -v*dx(u) + D*d2x(u)", 12.3, 2e-3
@@ -80,6 +81,29 @@ def test_a_rollout_that_leaves_the_finite_numbers_has_no_standard_deviations(mon
     assert "leaves the finite numbers" in found.all_warnings()[0]
     assert found.window.std is None
     assert not found.trusted
+
+
+@pytest.mark.parametrize(("lacks", "said"), [(0.0, False), (1.0, True)])
+def test_what_an_equation_lacks_comes_and_goes_with_the_waves(lacks, said):
+    """Residuals that return with the other sign two reports later count as noise otherwise."""
+    rng = np.random.default_rng(0)
+    t, x = np.repeat(np.arange(30.0), len(PLACES)), np.tile(PLACES, 30)
+    u = 20 * np.sin(t + 9 * x)
+    missed = lacks * np.sin(np.pi / 2 * t + 40 * x)
+    obs = Observations(t, x, "u", u + missed + 0.5 * rng.normal(size=len(t)))
+    noise = float(np.hypot(0.5, lacks * np.sqrt(0.5)))
+    found = check(
+        obs,
+        u,
+        np.full(len(t), noise),
+        ratio=1.0,
+        prior_share=1.0,
+        converged=True,
+        estimated={"u": noise},
+    )
+    # A wave of two thirds of the variance, seen after half a turn.
+    assert any("2 reports later (-0." in text for text in found.warnings) == said
+    assert found.trusted == (not said)
 
 
 def test_without_standard_deviations_an_estimate_has_no_interval(tmp_path, capsys):

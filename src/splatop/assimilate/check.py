@@ -14,6 +14,9 @@ HIGH, LOW = 1.4, 0.5
 _SENSOR = 6.0
 # Correlation of a fixed sensor's successive residuals that noise does not have.
 _CORRELATED = 0.4
+# The same with those up to so many reports later, of whatever sign: what an equation lacks comes
+# and goes with the waves. What is fitted to noise correlates it, too, for its share of the reports.
+_LATER, _LATER_CORRELATED = 4, 0.25
 # Standard deviations of a mean square beyond which it is no chance. Differences of successive
 # reports are correlated: n of them tell a mean square to sqrt(4 / n) of itself.
 _SIGNIFICANT = 4.0
@@ -58,7 +61,8 @@ def check(
         spread = observations.values[own].std()
         left = np.sqrt(np.mean((observations.values[own] - predicted[own]) ** 2))
         explained[str(name)] = float(1 - min(1.0, (left / max(spread, 1e-300)) ** 2))
-    correlation = _lag_correlation(observations, residuals)
+    correlation, _ = _lag_correlation(observations, residuals, 1)
+    later = [_lag_correlation(observations, residuals, n) for n in range(2, _LATER + 1)]
     warnings = []
     if not np.isfinite(residuals).all():
         return Check(np.inf, np.inf, 0.0, explained, ("the rollout left the finite numbers",))
@@ -92,6 +96,14 @@ def check(
             f"successive residuals of a sensor are correlated ({correlation:.2f}): the equation, a "
             "coefficient or a sensor is biased"
         )
+    fitted = max(0.0, 1 - float(np.mean(residuals**2)))
+    for number, (one, pairs) in enumerate(later, start=2):
+        if abs(one) > max(_LATER_CORRELATED, _SIGNIFICANT / np.sqrt(max(pairs, 1))) + 0.5 * fitted:
+            warnings.append(
+                f"residuals of a sensor are correlated with those {number} reports later "
+                f"({one:.2f}): the equation, a coefficient or a sensor is biased"
+            )
+            break
     if prior_share > _UNLIKELY:
         warnings.append(
             f"the state is {np.sqrt(prior_share):.1f} times as far from what was expected before "
@@ -105,18 +117,22 @@ def check(
     return Check(float(ratio), rms, correlation, explained, tuple(warnings))
 
 
-def _lag_correlation(observations: Observations, residuals: np.ndarray) -> float:
-    """Of successive residuals of one sensor and field, over all of them."""
+def _lag_correlation(
+    observations: Observations, residuals: np.ndarray, lag: int
+) -> tuple[float, int]:
+    """Of residuals of one sensor and field so many reports apart, over all of them; and how many
+    pairs tell it."""
     assert observations.sensors is not None
     order = np.lexsort((observations.times, observations.fields, observations.sensors))
     r = residuals[order]
-    same = (observations.sensors[order][1:] == observations.sensors[order][:-1]) & (
-        observations.fields[order][1:] == observations.fields[order][:-1]
+    same = (observations.sensors[order][lag:] == observations.sensors[order][:-lag]) & (
+        observations.fields[order][lag:] == observations.fields[order][:-lag]
     )
     if same.sum() < 20:
-        return 0.0
-    one, two = r[:-1][same], r[1:][same]
-    return float(np.sum(one * two) / max(np.sqrt(np.sum(one**2) * np.sum(two**2)), 1e-300))
+        return 0.0, 0
+    one, two = r[:-lag][same], r[lag:][same]
+    together = float(np.sum(one * two))
+    return together / max(np.sqrt(np.sum(one**2) * np.sum(two**2)), 1e-300), int(same.sum())
 
 
 def _odd_sensors(observations: Observations, residuals: np.ndarray) -> list[str]:
