@@ -291,6 +291,22 @@ def test_flags_of_the_well(tmp_path, solutions):
         assert data.domain.describe(("u",)) == text
 
 
+def test_a_value_that_data_nearly_have_is_warned_of(tmp_path):
+    """PDEBench's diffusion-sorption ends with D times a slope, a thousandth of its spread."""
+    x, t = np.linspace(0, 1, 41), 0.1 * np.arange(9)
+    heat = np.exp(-t)[:, None] * np.sin(np.pi * x)  # with a spread of 0.2
+    boundary, path = "x0: u = 0; x1: u = 0", tmp_path / "a.npz"
+    np.savez(path, u=heat + 2e-4 * x, x=x, t=t)
+    with (
+        pytest.warns(UserWarning, match=r"u = 0 at x1 is not what the data do.*off by 0\.0002"),
+        open_trajectories(path, boundary=boundary) as data,
+    ):
+        assert data.domain.ends(0, "u")[1] == Condition("value", 0.0)
+    np.savez(path, u=heat + 2e-3 * x, x=x, t=t)
+    with pytest.raises(SplatopError, match=r"u = 0 at x1 is not what the data do.*off by 0\.002"):
+        open_trajectories(path, boundary=boundary)
+
+
 def test_values_that_walls_of_the_well_state_are_taken_and_checked(tmp_path, solutions):
     frames, axes = solutions["walls"]
     ends = [0, len(axes["x"]) - 1]
