@@ -23,7 +23,7 @@ _NO_INPUTS: Mapping[str, Signal] = {}
 _TAIL = 1e-6
 # A space for noisy frames: so many times the Gaussians that noise lets one see, up to such a share
 # of the points.
-_FINER, _WELL_TOLD = 1.5, 0.25
+_FINER, _WELL_TOLD = 1.75, 0.25
 # Numbers of a state up to which first states are estimated without being asked for.
 MOST_NUMBERS = 600
 # Harmonics that are not heard are left out anyway: none that are may be missing.
@@ -122,7 +122,7 @@ def _scheme(
 def _finer(
     equation: Equation, domain: Domain, grid: Any, space: Space, anchors: tuple[int, ...]
 ) -> Space:
-    """A space with half as many Gaussians again along each axis, if it is not too large.
+    """A space with three quarters as many Gaussians again along each axis, if it is not too large.
 
     What a space lacks may be hidden by the noise of each frame. Over all frames, along which the
     equation is followed, it adds up to more than noise.
