@@ -99,7 +99,7 @@ def test_terms_are_followed_in_time_where_none_is_missing(monkeypatch, terms, ca
     assert len(found.terms) == (asked[-1] if calls else 3)
 
 
-def test_of_each_field_the_vaguest_term_goes_at_once():
+def test_of_each_field_the_vaguer_half_of_the_terms_goes_at_once():
     def choice(terms):
         found = tuple(Candidate.of("u", parse_terms(t, dims=1, fields=("u",))[0]) for t in terms)
         n = len(found)
@@ -111,6 +111,7 @@ def test_of_each_field_the_vaguest_term_goes_at_once():
 
     both = [choice(["u", "u^2", "u^3"]), choice(["dx(u)"])]
     assert left(both, {1: 0.5, 2: 0.2}) == [["u", "u^2"], ["dx(u)"]]
+    assert left(both, {0: 0.1, 1: 0.5, 2: 0.2}) == [["u^2"], ["dx(u)"]]
     assert left(both, {1: 0.5, 3: 0.2}) == [["u", "u^3"], []]
     assert left([choice(["u"]), choice(["dx(u)"])], {0: 0.5, 1: 0.2}) == [["u"], []]
 

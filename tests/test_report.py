@@ -41,7 +41,7 @@ from splatop.report.learned_part import compare_with_dropped
 from splatop.report.markup import embedded_json, tag
 from splatop.report.mathml import mathml
 from splatop.report.packing import pack_bytes, quantise_field, quantise_signed
-from splatop.report.playback import Playback, PlayedRollout, play
+from splatop.report.playback import Playback, PlayedRollout, _trained_on, play
 from splatop.report.sections import Charts, error_section, ratio_of
 from splatop.report.ticks import ChartAxis, fitted_scale
 from splatop.report.words import verdict
@@ -928,3 +928,18 @@ def test_three_dimensions_are_slices_and_isosurfaces(page, folder):
     page.evaluate("document.getElementById('gaussians').click()")
     assert not same(pixels(page, "prediction"), before)
     assert not page.errors
+
+
+def test_the_file_that_a_run_learned_from_is_read_as_it_was(surrogate_run, tmp_path, monkeypatch):
+    """Axes that lengths do not tell were told to training: the report need not be told again."""
+    np.savez(tmp_path / "own.npz", u=np.ones((8, 9, 16)), x=np.arange(16) / 16, t=np.arange(9.0))
+    monkeypatch.chdir(tmp_path)
+    (run,) = read_runs([surrogate_run])
+    metrics = replace(run.metrics, data={**run.metrics.data, "source": "own.npz"})
+    reading = {"axes": "btx", "periodic": True}
+    for config in (
+        {"data": "own.npz", "reading": reading},
+        {"problem": {"data": "own.npz", "reading": reading}},
+    ):
+        with _trained_on(replace(run, metrics=metrics, config=config)) as data:
+            assert (data.trajectories, data.frames) == (8, 9)

@@ -217,17 +217,22 @@ def _refined(
 
 
 def _without_vague(choices: list[Choice], ratio: Mapping[int, float]) -> list[Choice]:
-    """Without the vaguest term of each group, but not without any term at all."""
+    """Without the vaguer half of each group's vague terms, but not without any term at all: of
+    several that stand for each other the rest may become sure."""
     ends = np.cumsum([0, *(len(choice.candidates) for choice in choices)])
-    own = [[i for i in ratio if a <= i < b] for a, b in pairwise(ends)]
-    gone = [min(some, key=ratio.__getitem__, default=None) for some in own]
-    if sum(i is not None for i in gone) == ends[-1]:
-        least = min(ratio, key=ratio.__getitem__)
-        gone = [i if i == least else None for i in gone]
-    return [
-        choice if i is None else choice.dropped(i - int(first))
-        for choice, i, first in zip(choices, gone, ends, strict=False)
+    own = [
+        sorted((i for i in ratio if a <= i < b), key=ratio.__getitem__) for a, b in pairwise(ends)
     ]
+    gone = [some[: (len(some) + 1) // 2] for some in own]
+    if sum(map(len, gone)) == ends[-1]:
+        least = min(ratio, key=ratio.__getitem__)
+        gone = [[i for i in some if i == least] for some in gone]
+    found = []
+    for choice, some, first in zip(choices, gone, ends, strict=False):
+        for i in sorted(some, reverse=True):
+            choice = choice.dropped(i - int(first))
+        found.append(choice)
+    return found
 
 
 def _result(

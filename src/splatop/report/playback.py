@@ -135,14 +135,15 @@ def _test_data(run: EvaluatedRun, data: str | Path | Trajectories | None) -> Tra
 def _trained_on(run: EvaluatedRun) -> Trajectories | None:
     """What the run held out of its own file, or all of that file, if the metrics are of it."""
     problem = run.config.get("problem")
-    path = problem.get("data") if isinstance(problem, dict) else run.config.get("data")
+    held = problem if isinstance(problem, dict) else run.config
+    path = held.get("data")
     if not isinstance(path, str) or not Path(path).exists():
         return None
     source = run.metrics.data.get("source")
     if Path(path).name == source:
-        return open_trajectories(path)
-    held = reported_data(run.config)
-    return held if held is not None and held.source == source else None
+        return open_trajectories(path, **(held.get("reading") or {}))
+    reported = reported_data(run.config)
+    return reported if reported is not None and reported.source == source else None
 
 
 def _chosen(run: EvaluatedRun, source: Trajectories, trajectory: int | None) -> int:
