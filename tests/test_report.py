@@ -941,5 +941,7 @@ def test_the_file_that_a_run_learned_from_is_read_as_it_was(surrogate_run, tmp_p
         {"data": "own.npz", "reading": reading},
         {"problem": {"data": "own.npz", "reading": reading}},
     ):
-        with _trained_on(replace(run, metrics=metrics, config=config)) as data:
-            assert (data.trajectories, data.frames) == (8, 9)
+        data = _trained_on(replace(run, metrics=metrics, config=config))
+        assert data is not None
+        assert (data.trajectories, data.frames) == (8, 9)
+        data.close()
