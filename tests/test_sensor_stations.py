@@ -101,6 +101,13 @@ def test_a_folder_of_buoys_with_dates_in_parts(tmp_path):
         Observations.read(folder / "46042.txt", places={"other": 1.0})
 
 
+def test_words_for_missing_numbers_are_said_in_one_line(tmp_path):
+    (tmp_path / "obs.csv").write_text("t,x,a,b,c,d\n0,0,MM,MM,MM,MM\n1,0,1,2,3,4\n")
+    with pytest.warns(UserWarning, match="4 values of 'MM' in a, b, c and 1 others") as said:
+        assert len(Observations.read(tmp_path / "obs.csv")) == 4
+    assert len(said) == 1
+
+
 def test_a_date_and_a_time_of_the_day_are_one_moment(tmp_path):
     path = tmp_path / "obs.csv"
     path.write_text("Date,Time,x,u\n2024-01-01,23:59:30,0.1,1\n2024-01-02,00:00:30,0.1,2\n")

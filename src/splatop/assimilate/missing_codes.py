@@ -17,7 +17,8 @@ def without_words(table: Any, source: str) -> Any:
     warning says which."""
     import pandas as pd
 
-    found = {}
+    found, said = {}, set()
+    count = 0
     for column in table.columns:
         held = table[column]
         if held.dtype.kind in "fiubmM" or pd.api.types.is_datetime64_any_dtype(held):
@@ -28,11 +29,16 @@ def without_words(table: Any, source: str) -> Any:
             continue
         if words.str.lower().isin(_WORDS).all():
             found[column] = numbers
-            warnings.warn(
-                f"{source}: {len(words)} values of {', '.join(map(repr, words.unique()[:3]))} in "
-                f"{column} count as missing",
-                stacklevel=4,
-            )
+            said |= set(words)
+            count += len(words)
+    if found:
+        which, names = sorted(said)[:3], [str(column) for column in found]
+        more = f" and {len(names) - 3} others" if len(names) > 3 else ""
+        warnings.warn(
+            f"{source}: {count} values of {', '.join(map(repr, which))} in "
+            f"{', '.join(names[:3])}{more} count as missing",
+            stacklevel=4,
+        )
     return table.assign(**found) if found else table
 
 
