@@ -23,9 +23,8 @@ from .gather import Gathered
 from .moments import accumulate
 from .question import Question, ask
 from .refine import Refined, refine, seconds_for_noisy, slowness
-from .rivals import ADEQUATE
 from .symmetry import Setting
-from .trust import Trust, judge
+from .trust import UNEXPLAINED, Trust, judge
 
 DEFAULT_BUDGET = 10.0
 # Derivatives in a product, at most; on a shape half as many, which can be relied on at its edges.
@@ -168,7 +167,7 @@ def _discovered(
     too_long = 0 < budget < needed
     # Where a term is missing others stand for it, and to follow them takes long and tells nothing;
     # what a grid leaves out is no such term.
-    missing = max(choice.left for choice in choices) > ADEQUATE and not held.spectrum.unresolved
+    missing = max(choice.left for choice in choices) > UNEXPLAINED and not held.spectrum.unresolved
     budget = 0.0 if too_long or missing else budget / slow
     refined, choices = _refined(question, choices, trajectories, budget, window)
     verdict = judge(question, held, choices, refined, needed if too_long else None)

@@ -18,7 +18,7 @@ from .refine import Refined
 from .search import LARGEST
 
 # The share of the change that an equation may leave beside noise: what is more has a cause.
-_UNEXPLAINED = 0.005
+UNEXPLAINED = 0.005
 # A term that fewer of the replicates choose than this is in doubt.
 _SUPPORT = 0.75
 # Coefficients of the two halves of the data that are apart by more are no constants.
@@ -151,7 +151,7 @@ def _about(fields: str, choice: Choice, noise: float, *, known: bool) -> list[st
             "as it is, if any do, cannot be told from data that stay the same"
         )
         return [] if known else [still]
-    if choice.left > _UNEXPLAINED:
+    if choice.left > UNEXPLAINED:
         found.append(
             f"the terms found leave {in_percent(choice.left)} of the change of {fields} "
             "unexplained, more than noise can: a term is missing among the candidates (functions "
@@ -171,7 +171,7 @@ def _about(fields: str, choice: Choice, noise: float, *, known: bool) -> list[st
                 f"as little of the change is left without {candidate}: these data cannot tell it "
                 "from the other terms, or from noise"
             )
-        elif noise < NOISY and without <= _UNEXPLAINED and not forced:
+        elif noise < NOISY and without <= UNEXPLAINED and not forced:
             found.append(
                 f"{candidate} makes {100 * without:.2g} % of the change only, as little as the "
                 "error of a solver may: finite differences add derivatives of higher order, means "
