@@ -138,6 +138,7 @@ def test_what_could_not_be_followed_in_time_gives_no_coefficients():
     weak, errors = np.ones(2), np.full(2, 1e-5)
     assert _surer(refined(5e-5, 0.0), weak, errors)
     assert not _surer(refined(1e-2, 0.0), weak, errors)
+    assert _surer(refined(5e-5, 0.0), weak, 1e-3 * errors)
     assert not _surer(refined(5e-5, 0.01), weak, errors)
     assert _surer(refined(5e-6, 0.01), weak, errors)
 

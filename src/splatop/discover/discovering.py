@@ -29,8 +29,10 @@ from .trust import UNEXPLAINED, Trust, judge
 DEFAULT_BUDGET = 10.0
 # Derivatives in a product, at most; on a shape half as many, which can be relied on at its edges.
 _ORDER = 4
-# Standard errors so many times those of the weak form, in clean data.
+# Standard errors so many times those of the weak form, in clean data, and relative ones that are
+# small enough for all that.
 _FAR_LESS_SURE = 10.0
+_SURE = 1e-4
 # Rounds of taking away a term that the refined fit cannot tell from zero.
 _PRUNINGS = 4
 
@@ -289,8 +291,10 @@ def _surer(refined: Refined, weak: np.ndarray, errors: np.ndarray) -> bool:
     budget allows for. Clean frames can be followed to more digits than the weak form integrates,
     unless their solver left scales out that are needed for that: then it is far less sure."""
     size = np.maximum(np.abs(weak), 1e-300)
-    most = _FAR_LESS_SURE if refined.noise < NOISY else 1.0
-    return bool(np.mean(refined.errors / size) <= most * np.mean(errors / size))
+    most = float(np.mean(errors / size))
+    if refined.noise < NOISY:
+        most = max(_FAR_LESS_SURE * most, _SURE)
+    return bool(np.mean(refined.errors / size) <= most)
 
 
 def _values(question: Question) -> dict[str, str]:
