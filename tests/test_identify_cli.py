@@ -105,3 +105,10 @@ def test_the_examples_of_the_docs_run(tmp_path):
     for found in (ran["found"], ran["same"]):
         assert found.estimates == pytest.approx({"v": 0.3, "D": 1e-3}, rel=1e-5)
         assert found.warnings == ()
+
+
+def test_warnings_that_differ_by_their_numbers_are_said_once(file):
+    said = run(file, "--equation", "dt(u) = r*u", "--method", "weak")
+    assert said.splitlines()[-1].startswith("warning")
+    (one,) = [line for line in said.splitlines() if "of the change between frames" in line]
+    assert one.startswith("warning (3 of 3): the equation leaves ")

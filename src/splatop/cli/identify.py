@@ -2,7 +2,6 @@
 
 import math
 import time
-from collections import Counter
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
@@ -74,7 +73,7 @@ def identify(
 ) -> None:
     """Identify coefficients from frames, with 95 % intervals and whether to trust them."""
     from ..equation import has_unknown, parse_coefficients
-    from ..identify import chosen_frames, identify_trajectories
+    from ..identify import chosen_frames, identify_trajectories, told_once
 
     with open_data(file, reading) as opened:
         wanted, starts = unknown_of(unknown)
@@ -117,7 +116,7 @@ def identify(
         about = {"file": file.name, "frames": used, "start": reading["start"] or 0, "dt": data.dt}
         print_json({**about, "noise": noise, "seconds": seconds, **summary})
     else:
-        _print(summary, seconds)
+        _print(summary, seconds, told_once(found))
 
 
 def _found(text: str, data: Trajectories, known: dict[str, Any], *, quiet: bool) -> str:
@@ -254,7 +253,7 @@ def _summary(found: list, data: Trajectories) -> dict[str, Any]:
     return {**summary, "diagnostics": diagnostics}
 
 
-def _print(summary: dict[str, Any], seconds: float) -> None:
+def _print(summary: dict[str, Any], seconds: float, warnings: list[str]) -> None:
     rows = summary["trajectories"]
     table = Table("no.", "name", title="95 % intervals", box=None)
     for title in ("estimate", "low", "high", "true", "error"):
@@ -276,10 +275,9 @@ def _print(summary: dict[str, Any], seconds: float) -> None:
         lines.append(
             f"{name}: mean error {100 * error:.3g} %, {100 * cover:.0f} % of intervals cover"
         )
-    counted = Counter(w for d in summary["diagnostics"] for w in dict.fromkeys(d["warnings"]))
     doubted = sum(not d["trusted"] for d in summary["diagnostics"])
     if doubted:
         which = "" if doubted == len(rows) == 1 else f" ({doubted} of {len(rows)} trajectories)"
         lines.insert(0, f"not trusted{which}: read the warnings before you use these numbers")
-    lines += [f"warning ({n} of {len(rows)}): {text}" for text, n in counted.items()]
+    lines += [f"warning {text}" for text in warnings]
     say("\n".join(lines))
