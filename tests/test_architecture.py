@@ -171,6 +171,11 @@ def test_no_two_classes_have_one_name():
     assert not twins((name, path) for name, path in classes if not name.startswith("_"))
 
 
+def test_no_module_is_longer_than_one_reads_at_once():
+    lengths = {path.name: path.read_text().count("\n") for path in files()}
+    assert max(lengths.values()) <= 350, max(lengths, key=lambda name: lengths[name])
+
+
 # Rooms that may ask of a domain which of its axes are rings: those that say where fields live,
 # those that read and write what users say of edges, and those that choose a space or a method by
 # it.

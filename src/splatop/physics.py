@@ -236,7 +236,7 @@ class EmbeddedPhysics(Physics):
         linear, others = split_linear(self.equation, len(points))
         grid = Grid(points, self.jets.lengths)
         kept = Equation(others, self.equation.fields) if others else None
-        merged = kept is not None and _leaves_the_band(kept) and not forced
+        merged = kept is not None and kept.leaves_the_band and not forced
         weights = jets.filter.weights(grid.wavenumbers()) if merged else None
 
         def remainder(v: Field, elapsed: Any) -> Field:
@@ -337,7 +337,7 @@ class EmbeddedPhysics(Physics):
             u = jnp.concatenate([u, given])
         jet = jets(u, sorted(equation.derivatives(u.ndim - 1)))
         tendency = equation(jet, coefficients)
-        if filtered and _leaves_the_band(equation):
+        if filtered and equation.leaves_the_band:
             tendency = jets.filter(tendency, jets.lengths)
         return tendency
 
@@ -347,8 +347,3 @@ class EmbeddedPhysics(Physics):
         On a coarse state this can be finer than the state's own grid.
         """
         return self.jets.working_points(points, self.equation.degree)
-
-
-def _leaves_the_band(equation: Equation) -> bool:
-    """Products and what is given do; linear terms stay inside."""
-    return equation.degree > 1 or bool(equation.inputs)

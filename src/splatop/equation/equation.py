@@ -46,6 +46,11 @@ class Equation(eqx.Module):
         return float(max(term.degree for term in self.terms))
 
     @property
+    def leaves_the_band(self) -> bool:
+        """Products and what is given do; linear terms stay inside the band of a state."""
+        return self.degree > 1 or bool(self.inputs)
+
+    @property
     def uses_coordinates(self) -> bool:
         """Whether a term's text says where in the box it acts."""
         return any(getattr(term, "uses_coordinates", False) for term in self.terms)
