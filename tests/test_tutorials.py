@@ -59,7 +59,7 @@ def run_commands(text, monkeypatch):
     for line in text.replace("\\\n", " ").splitlines():
         if not line.strip():
             continue
-        words = shlex.split(line)
+        words = shlex.split(line, comments=True)
         assert words[0] == "splatop", line
         monkeypatch.setattr("sys.argv", words)
         with pytest.raises(SystemExit) as end:

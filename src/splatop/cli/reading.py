@@ -127,7 +127,7 @@ def arguments(reading: Reading) -> dict[str, Any]:
         **{name: _names(reading[name]) for name in ("fields", "inputs")},
         "lengths": numbers(reading["lengths"], "lengths"),
         "origin": numbers(reading["origin"], "an origin"),
-        "only": _whole(reading["only"]),
+        "only": _whole(reading.get("only")),
     }
     # By identity: a 0 is given, as in --t0 0, and False is not.
     return {k: value for k, value in asked.items() if value is not None and value is not False}
